@@ -1,0 +1,181 @@
+package typedsocket
+
+import (
+	"context"
+	"time"
+
+	"serve.zone/relay/typedsocket/buffer"
+	"serve.zone/relay/typedsocket/envelope"
+	"serve.zone/relay/typedsocket/queue"
+	"serve.zone/relay/typedsocket/stream"
+)
+
+// CallOptions change one call. The zero value is right for most.
+type CallOptions struct {
+	// Timeout bounds the wait for the answer of each send; default CallTimeout.
+	Timeout time.Duration
+	// Flow queues the call in a flow instead of among the own frames.
+	Flow string
+	// Erase zeroes the request's memory once it has left.
+	Erase bool
+	// Streams are those whose descriptors stand in the request. Their open
+	// deadline begins when the request is queued, and they are aborted when
+	// the call fails.
+	Streams []*stream.Stream
+}
+
+// Answer is an answer of the peer. Release it when done.
+type Answer struct {
+	buf      *buffer.Buffer
+	response []byte
+	facts    envelope.Body
+}
+
+// Response returns the bytes of the member `response`, exactly as they came.
+// They are good until Release.
+func (a *Answer) Response() []byte { return a.response }
+
+// Facts returns what the scan of the response found; good as long as Response.
+func (a *Answer) Facts() *envelope.Body { return &a.facts }
+
+// Erase makes Release zero the answer's memory (contract §18).
+func (a *Answer) Erase() { a.buf.Erase() }
+
+// Release gives the memory back.
+func (a *Answer) Release() { a.buf.Release() }
+
+// Call sends a request of our own and waits for the answer. request is a JSON
+// object. A peer that asks for a retry gets the request again after the time
+// it names, at most 3 times, each under a new instance id (typedsocket.md
+// §1.3). Errors: *RemoteError when the peer answers with an error,
+// *TimeoutError, *RetryLimitError, *AnswerError, *TooBigError, ErrPendingFull,
+// *queue.FullError, ErrClosed, or the context's.
+func (s *Socket) Call(ctx context.Context, method string, request []byte, o CallOptions) (*Answer, error) {
+	if o.Timeout == 0 {
+		o.Timeout = CallTimeout
+	}
+	answer, err := s.call(ctx, method, request, o)
+	if err != nil {
+		for _, st := range o.Streams {
+			st.Abort("call failed")
+		}
+	}
+	return answer, err
+}
+
+func (s *Socket) call(ctx context.Context, method string, request []byte, o CallOptions) (*Answer, error) {
+	id := string(envelope.NewID(nil))
+	for sends := 1; ; sends++ {
+		answer, retry, err := s.send(ctx, method, id, request, o)
+		if err != nil || answer != nil {
+			return answer, err
+		}
+		if sends > maxRetries {
+			return nil, &RetryLimitError{Peer: s.cfg.Peer, Method: method, Sends: sends}
+		}
+		s.counts.retries.Add(1)
+		if err := s.pause(ctx, retry); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// pause waits before a retry.
+func (s *Socket) pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.ending:
+		return s.Err()
+	}
+}
+
+// send sends once. It returns an answer, or how long to wait before a retry,
+// or an error.
+func (s *Socket) send(ctx context.Context, method, id string, request []byte, o CallOptions) (*Answer, time.Duration, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, 0, err
+	}
+	instance := string(envelope.NewID(nil))
+	b := buffer.Of(request)
+	if o.Erase {
+		b.Erase()
+	}
+	var head, tail [256]byte
+	b.Wrap(envelope.AppendRequestHead(head[:0], method), envelope.AppendRequestTail(tail[:0], id, instance))
+	w := &callWaiter{peer: s.cfg.Peer, method: method, done: make(chan callResult, 1)}
+	err := s.submit(outgoing{method: method, id: id, instance: instance, flow: o.Flow,
+		item: queue.Item{Buf: b}, timeout: o.Timeout, waiter: w})
+	if err != nil {
+		b.Release()
+		return nil, 0, err
+	}
+	for _, st := range o.Streams {
+		st.Published()
+	}
+	select {
+	case r := <-w.done:
+		return r.answer, r.retry, r.err
+	case <-ctx.Done():
+		if s.forget(id, instance) {
+			return nil, 0, ctx.Err()
+		}
+		// The answer is on its way to us already, and its memory with it.
+		if r := <-w.done; r.answer != nil {
+			r.answer.Release()
+		}
+		return nil, 0, ctx.Err()
+	}
+}
+
+// callWaiter hands the answer to the goroutine that waits in send.
+type callWaiter struct {
+	peer, method string
+	done         chan callResult // has room for the one result
+}
+
+type callResult struct {
+	answer *Answer
+	retry  time.Duration
+	err    error
+}
+
+func (w *callWaiter) failed(err error) { w.done <- callResult{err: err} }
+
+func (w *callWaiter) answered(b *buffer.Buffer, f *envelope.Frame) {
+	r := w.judge(b, f)
+	if r.answer == nil {
+		b.Release()
+	}
+	w.done <- r
+}
+
+// judge checks an answer in the order of TypedRequest 8: its envelope, then
+// retry, then error (typedsocket.md §1.3).
+func (w *callWaiter) judge(b *buffer.Buffer, f *envelope.Frame) callResult {
+	invalid := func(rule string) callResult {
+		return callResult{err: &AnswerError{Peer: w.peer, Method: w.method, Rule: rule}}
+	}
+	if f.Response == nil {
+		return invalid("it has no member response")
+	}
+	text, data, state := envelope.ReadError(f.Error)
+	if f.Error != nil && state != envelope.ErrorNamed {
+		return invalid("its error is no object with a text")
+	}
+	if f.Retry != nil && string(f.Retry) != "null" {
+		ms, _, err := envelope.ReadRetry(f.Retry)
+		if err != nil {
+			return invalid("its retry is not valid")
+		}
+		return callResult{retry: time.Duration(ms) * time.Millisecond}
+	}
+	if state == envelope.ErrorNamed {
+		return callResult{err: &RemoteError{Peer: w.peer, Method: w.method, Text: text, Data: append([]byte(nil), data...)}}
+	}
+	return callResult{answer: &Answer{buf: b, response: f.Response, facts: f.Body}}
+}

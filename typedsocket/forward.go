@@ -1,0 +1,143 @@
+package typedsocket
+
+import (
+	"time"
+
+	"serve.zone/relay/typedsocket/buffer"
+	"serve.zone/relay/typedsocket/envelope"
+	"serve.zone/relay/typedsocket/queue"
+)
+
+// Forward says how a request travels on over another socket.
+type Forward struct {
+	// Method is the text written into the envelope: the relay's own, from its
+	// table, never the peer's.
+	Method string
+	// Flow is the flow on the destination, AnswerFlow the one on the source
+	// for the way back. "" is the class of own frames.
+	Flow, AnswerFlow string
+	// Timeout bounds the wait for the answer; default CallTimeout.
+	Timeout time.Duration
+	// Judge, when set, sees the answer before it goes back. An error replaces
+	// the answer, as Failed says. It runs on the destination's reader and must
+	// not block.
+	Judge func(*ForwardedAnswer) error
+	// Failed, when set, turns the reason why no answer came (or Judge's
+	// error) into the text and data of the refusal that the source gets. The
+	// default is the failure that names no cause.
+	Failed func(error) (text string, data []byte)
+	// Ended, when set, is called once when the forward is over: nil after an
+	// answer went back, or the reason why none did. It must not block.
+	Ended func(error)
+}
+
+// ForwardedAnswer is an answer on its way back. It is good during Judge alone.
+type ForwardedAnswer struct {
+	// Response is the bytes of the member, nil when the peer left it out.
+	Response []byte
+	// Facts is what the scan of Response found.
+	Facts *envelope.Body
+	// Refused tells that the answer carries an error object; ErrorText and
+	// ErrorData are its members (data nil when absent).
+	Refused   bool
+	ErrorText string
+	ErrorData []byte
+	b         *buffer.Buffer
+}
+
+// Erase zeroes the answer's memory once it has left.
+func (a *ForwardedAnswer) Erase() { a.b.Erase() }
+
+// Forward sends the request on over dst under a fresh envelope and ends it:
+// the answer, or a refusal, goes back by itself under the request's own ids.
+// The bytes of `request` and `response` are not decoded, not copied and not
+// changed; of an answer's other members only an `error` and a `retry` that are
+// objects go back (design §3.1), and nothing of the request's.
+//
+// When Forward returns an error nothing was sent, and the request is still
+// the caller's to end; its Body is gone.
+func (r *Request) Forward(dst *Socket, f Forward) error {
+	r.mustBeOpen()
+	if f.Timeout == 0 {
+		f.Timeout = CallTimeout
+	}
+	id, instance := string(envelope.NewID(nil)), string(envelope.NewID(nil))
+	var head, tail [256]byte
+	r.buf.Keep(r.frame.RequestAt, len(r.frame.Request))
+	r.frame = envelope.Frame{}
+	r.buf.Wrap(
+		envelope.AppendRequestHead(head[:0], f.Method),
+		envelope.AppendRequestTail(tail[:0], id, instance))
+	w := &forwardWaiter{r: r, f: f}
+	return dst.submit(outgoing{method: f.Method, id: id, instance: instance, flow: f.Flow,
+		item: queue.Item{Buf: r.buf}, timeout: f.Timeout, waiter: w})
+}
+
+// forwardWaiter carries an answer back.
+type forwardWaiter struct {
+	r *Request
+	f Forward
+}
+
+func (w *forwardWaiter) failed(err error) {
+	text, data := failureText, emptyData
+	if w.f.Failed != nil {
+		text, data = w.f.Failed(err)
+	}
+	w.back(buffer.Of([]byte("null")), envelope.AppendError(nil, text, data), nil)
+	w.over(err)
+}
+
+func (w *forwardWaiter) answered(b *buffer.Buffer, f *envelope.Frame) {
+	errorValue, retryValue := passing(f)
+	if w.f.Judge != nil {
+		a := ForwardedAnswer{Response: f.Response, Facts: &f.Body, b: b}
+		if text, data, state := envelope.ReadError(f.Error); state == envelope.ErrorNamed {
+			a.Refused, a.ErrorText, a.ErrorData = true, text, data
+		}
+		if err := w.f.Judge(&a); err != nil {
+			b.Release()
+			w.failed(err)
+			return
+		}
+	}
+	if f.Response == nil {
+		b.Reset()
+		b.Append([]byte("null"))
+	} else {
+		b.Keep(f.ResponseAt, len(f.Response))
+	}
+	w.over(w.back(b, errorValue, retryValue))
+}
+
+// passing returns what of an answer's error and retry goes back, in memory of
+// its own: an object, or nothing for null; anything else, or an error without
+// a text, becomes an unnamed failure.
+func passing(f *envelope.Frame) (errorValue, retryValue []byte) {
+	_, _, state := envelope.ReadError(f.Error)
+	retries := f.Retry != nil && string(f.Retry) != "null"
+	if state == envelope.ErrorUnnamed || retries && f.Retry[0] != '{' {
+		return envelope.AppendError(nil, failureText, emptyData), nil
+	}
+	if state == envelope.ErrorNamed {
+		errorValue = append([]byte(nil), f.Error...)
+	}
+	if retries {
+		retryValue = append([]byte(nil), f.Retry...)
+	}
+	return errorValue, retryValue
+}
+
+// back queues the answer on the socket the request came on.
+func (w *forwardWaiter) back(b *buffer.Buffer, errorValue, retryValue []byte) error {
+	// The request's buffer has left, and with it the memory, on the
+	// destination; only its ids are still the request's.
+	w.r.buf = nil
+	return w.r.answer(b, errorValue, retryValue, w.f.AnswerFlow)
+}
+
+func (w *forwardWaiter) over(err error) {
+	if w.f.Ended != nil {
+		w.f.Ended(err)
+	}
+}

@@ -1,0 +1,56 @@
+package typedsocket
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+	"sync/atomic"
+)
+
+// link stands between the WebSocket library and the connection. The library
+// does the handshake and reads; every frame leaves through our own writer. So
+// after the handshake what the library would write (its echo of a close frame,
+// its complaint about a bad one) is discarded here, and the writer sends ours:
+// two writers on one connection would cut into each other's frames.
+type link struct {
+	net.Conn
+	silent atomic.Bool // after the handshake
+	heard  func(n int) // called for bytes that arrived; set before silent
+}
+
+func (l *link) Read(p []byte) (int, error) {
+	n, err := l.Conn.Read(p)
+	if n > 0 && l.silent.Load() {
+		l.heard(n)
+	}
+	return n, err
+}
+
+func (l *link) Write(p []byte) (int, error) {
+	if l.silent.Load() {
+		return len(p), nil
+	}
+	return l.Conn.Write(p)
+}
+
+// takeover ends the handshake: from now on reads are noted and writes dropped.
+func (l *link) takeover(heard func(n int)) {
+	l.heard = heard
+	l.silent.Store(true)
+}
+
+// hijacker hands the WebSocket library a link in place of the connection that
+// the HTTP server gives up, and remembers it.
+type hijacker struct {
+	http.ResponseWriter
+	link *link
+}
+
+func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	h.link = &link{Conn: conn}
+	return h.link, rw, nil
+}

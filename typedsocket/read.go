@@ -1,0 +1,174 @@
+package typedsocket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/coder/websocket"
+
+	"serve.zone/relay/typedsocket/buffer"
+	"serve.zone/relay/typedsocket/envelope"
+	"serve.zone/relay/typedsocket/stream"
+)
+
+// read is the socket's only reader. It never waits for a queue: what a message
+// leads to is either queued at once or refused.
+func (s *Socket) read() {
+	defer close(s.readDone)
+	spare := new(Request)
+	for {
+		// A background context: one that could end would close the connection
+		// from inside the library (design §6).
+		kind, r, err := s.ws.Reader(context.Background())
+		if err != nil {
+			s.readFailed(err)
+			return
+		}
+		b, err := s.message(r)
+		if err != nil {
+			s.readFailed(err)
+			return
+		}
+		if s.Err() != nil {
+			b.Release() // the closing handshake: data that still arrives is nobody's
+			continue
+		}
+		s.counts.framesIn.Add(1)
+		s.counts.bytesIn.Add(uint64(b.Len()))
+		if s.cfg.Recorder != nil {
+			s.cfg.Recorder.Received(kind == websocket.MessageBinary, b.Bytes())
+		}
+		if kind == websocket.MessageBinary {
+			s.binary(b)
+		} else {
+			spare = s.text(b, spare)
+		}
+	}
+}
+
+// tooBig is a message above Limits.Close.
+type tooBig struct{ limit int }
+
+func (e tooBig) Error() string { return fmt.Sprintf("message larger than %d bytes", e.limit) }
+
+// message reads one message whole. Its memory grows with what really arrives,
+// so announcing a large message costs a peer nothing but also gains it nothing.
+func (s *Socket) message(r io.Reader) (*buffer.Buffer, error) {
+	b := buffer.Get(firstRead)
+	for {
+		b.Grow()
+		n, err := r.Read(b.Free())
+		b.Grown(n)
+		if b.Len() > s.limits.Close {
+			b.Release()
+			return nil, tooBig{s.limits.Close}
+		}
+		if errors.Is(err, io.EOF) {
+			return b, nil
+		}
+		if err != nil {
+			b.Release()
+			return nil, err
+		}
+	}
+}
+
+// readFailed ends the socket for what the reader met. The library's own texts
+// may quote the peer, so they are not passed on.
+func (s *Socket) readFailed(err error) {
+	var big tooBig
+	var closed websocket.CloseError
+	switch {
+	case errors.As(err, &big):
+		s.fail(CloseTooBig, false, big.Error(), nil)
+	case errors.As(err, &closed):
+		code := CloseCode(closed.Code)
+		s.fail(code, true, "close frame: "+code.Meaning(), nil)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+		s.fail(closeAbnormal, true, "connection ended without a close frame", nil)
+	default:
+		var network net.Error
+		if errors.As(err, &network) {
+			s.fail(closeAbnormal, true, "read failed", network)
+			return
+		}
+		s.fail(CloseProtocol, false, "the peer broke the WebSocket protocol", nil)
+	}
+}
+
+// ping remembers a ping, for the writer to answer. Of several unanswered pings
+// the last alone is answered (RFC 6455 §5.5.3), so a flood holds no memory.
+func (s *Socket) ping(_ context.Context, payload []byte) bool {
+	s.mu.Lock()
+	s.pong = append(s.pongBuf[:0], payload...)
+	if s.pong == nil {
+		s.pong = s.pongBuf[:0]
+	}
+	s.mu.Unlock()
+	s.wakeWriter()
+	return false
+}
+
+// binary handles a binary message: a stream frame, or nothing we know.
+func (s *Socket) binary(b *buffer.Buffer) {
+	if s.streams == nil {
+		b.Release()
+		s.fail(CloseUnsupported, false, "binary messages are not spoken here", nil)
+		return
+	}
+	if err := s.streams.Receive(b); err != nil {
+		var broken *stream.FrameError
+		if errors.As(err, &broken) {
+			s.counts.binaryDropped.Add(1)
+		}
+	}
+}
+
+// text handles a text message: a request, an answer, or nothing we know. It
+// scans into spare and returns the Request to scan the next message into: the
+// same one, unless it became a request and has an owner now.
+func (s *Socket) text(b *buffer.Buffer, spare *Request) *Request {
+	f := &spare.frame
+	if err := envelope.Scan(b.Bytes(), f); err != nil {
+		f.Reset()
+		b.Release()
+		s.counts.malformed.Add(1)
+		if !s.cfg.KeepMalformed {
+			s.fail(CloseInvalidData, false, malformedWhy(err), nil)
+		}
+		return spare
+	}
+	if len(f.Instance) > 0 {
+		s.noteModern()
+	}
+	switch f.Kind() {
+	case envelope.KindRequest:
+		s.requested(b, spare)
+		return new(Request)
+	case envelope.KindResponse:
+		s.answered(b, f)
+	default:
+		// TypedSocket servers may broadcast objects that are no envelope
+		// (typedsocket.md §1.5).
+		s.counts.ignored.Add(1)
+		b.Release()
+	}
+	f.Reset()
+	return spare
+}
+
+// malformedWhy names the rule that a text message broke.
+func malformedWhy(err error) string {
+	var scan *envelope.ScanError
+	if errors.As(err, &scan) {
+		return fmt.Sprintf("text message refused: %s at byte %d", scan.Rule, scan.Offset)
+	}
+	return "text message refused"
+}
+
+// noteModern remembers that the peer speaks TypedRequest 8: from now on an
+// answer without requestInstanceId is not an answer (typedsocket.md §4.10).
+func (s *Socket) noteModern() { s.modern.Store(true) }

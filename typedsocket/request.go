@@ -1,0 +1,178 @@
+package typedsocket
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"serve.zone/relay/typedsocket/buffer"
+	"serve.zone/relay/typedsocket/envelope"
+	"serve.zone/relay/typedsocket/queue"
+)
+
+// noMethod is the text of TypedRequest 8 for a method without handler, and
+// failureText that of a failure whose cause is nobody's business
+// (typedsocket.md §1.2).
+const (
+	noMethod    = "There is no available method for this call on the server side"
+	failureText = "Internal server error"
+)
+
+var emptyData = []byte("{}")
+
+// Request is one request of the peer. Whoever serves it ends it exactly once,
+// with Answer, Refuse, Forward or Drop; a second end panics, since it would
+// answer twice or write into memory that is somebody else's by then.
+type Request struct {
+	s     *Socket
+	buf   *buffer.Buffer
+	frame envelope.Frame
+	ended bool
+
+	// What the answer repeats, in memory of its own: the buffer is composed
+	// anew when the request is forwarded.
+	method   string
+	id       []byte // JSON token
+	instance []byte // JSON token; nil from a 3.x peer
+}
+
+// Socket returns the socket the request came on.
+func (r *Request) Socket() *Socket { return r.s }
+
+// Method returns the peer's text of the method. It is the peer's: compare it,
+// do not log it.
+func (r *Request) Method() string { return r.method }
+
+// Body returns the bytes of the member `request`, exactly as they came. They
+// are good until the request is ended.
+func (r *Request) Body() []byte { return r.frame.Request }
+
+// Facts returns what the scan of the body found. It is good as long as Body.
+func (r *Request) Facts() *envelope.Body { return &r.frame.Body }
+
+// Size returns the memory the request holds, in bytes.
+func (r *Request) Size() int { return r.buf.Size() }
+
+// Erase makes the request's memory be zeroed as soon as it is not needed any
+// more, whatever way the request ends (contract §7.1).
+func (r *Request) Erase() { r.buf.Erase() }
+
+// requested serves a request or refuses it.
+func (s *Socket) requested(b *buffer.Buffer, r *Request) {
+	f := &r.frame
+	r.s, r.buf, r.method = s, b, string(f.Method)
+	ids := make([]byte, 0, len(f.IDToken)+len(f.InstanceToken))
+	ids = append(append(ids, f.IDToken...), f.InstanceToken...)
+	r.id = ids[:len(f.IDToken):len(f.IDToken)]
+	if f.InstanceToken != nil {
+		r.instance = ids[len(f.IDToken):]
+	}
+	s.mu.Lock()
+	full := s.serving >= s.limits.Serving
+	s.serving++
+	s.mu.Unlock()
+	switch {
+	case full:
+		s.counts.overloaded.Add(1)
+		r.refuse(fmt.Sprintf("%s: %d requests wait for an answer on this socket", s.cfg.OverloadName, s.limits.Serving),
+			[]byte(fmt.Sprintf(`{"code":%q}`, s.cfg.OverloadName)))
+	case b.Len() > s.limits.Frame:
+		s.counts.tooBig.Add(1)
+		r.refuse(fmt.Sprintf("frame-too-large: %d bytes pass the limit of %d", b.Len(), s.limits.Frame),
+			[]byte(`{"code":"frame-too-large"}`))
+	case bytes.HasPrefix(f.Method, tagPrefix):
+		r.tag()
+	case s.cfg.Handler == nil:
+		r.refuse(noMethod, emptyData)
+	default:
+		s.cfg.Handler.ServeRequest(r)
+	}
+}
+
+// Answer answers the request with the JSON value response. It fails, and the
+// request is ended all the same, when the socket has ended or the peer does
+// not read its answers; the latter ends the socket. response is copied; it may
+// be a part of Body.
+func (r *Request) Answer(response []byte) error {
+	r.mustBeOpen()
+	b := buffer.Of(response)
+	if r.buf.Secret() {
+		b.Erase()
+	}
+	return r.answer(b, nil, nil, "")
+}
+
+// Refuse answers the request with an error. data is a JSON object; nil
+// becomes {} (typedsocket.md §1.2).
+func (r *Request) Refuse(text string, data []byte) error {
+	if data == nil {
+		data = emptyData
+	}
+	return r.refuse(text, data)
+}
+
+// RefuseMethod answers as a router does that has no such method.
+func (r *Request) RefuseMethod() error { return r.refuse(noMethod, emptyData) }
+
+// Fail answers with the failure that names no cause.
+func (r *Request) Fail() error { return r.refuse(failureText, emptyData) }
+
+// Drop ends the request without an answer, as a TypedRequest 8 router does
+// with one it is not allowed to serve (typedsocket.md §1.2).
+func (r *Request) Drop() { r.release() }
+
+func (r *Request) refuse(text string, data []byte) error {
+	r.mustBeOpen()
+	return r.answer(buffer.Of([]byte("null")), envelope.AppendError(nil, text, data), nil, "")
+}
+
+// answer wraps b, which holds the value of `response`, into an answer to the
+// request and queues it.
+func (r *Request) answer(b *buffer.Buffer, errorValue, retryValue []byte, flow string) error {
+	var headRoom [192]byte
+	var tailRoom [256]byte
+	b.Wrap(
+		envelope.AppendResponseHead(headRoom[:0], r.method),
+		envelope.AppendResponseTail(tailRoom[:0], r.id, r.instance, errorValue, retryValue))
+	r.release()
+	err := r.s.push(flow, queue.Item{Buf: b})
+	if err != nil {
+		b.Release()
+		r.s.unread(err)
+	}
+	return err
+}
+
+// release gives the request's own memory back and ends the request.
+func (r *Request) release() {
+	r.mustBeOpen()
+	r.ended = true
+	if r.buf != nil {
+		r.buf.Release()
+		r.buf = nil
+	}
+	r.frame = envelope.Frame{}
+	r.s.served()
+}
+
+func (r *Request) mustBeOpen() {
+	if r.ended {
+		panic("typedsocket: request ended twice")
+	}
+}
+
+// served counts a request of the peer as ended.
+func (s *Socket) served() {
+	s.mu.Lock()
+	s.serving--
+	s.mu.Unlock()
+}
+
+// unread ends a socket whose peer does not read its answers: dropping one
+// would leave the peer waiting for ever, keeping them all has no bound.
+func (s *Socket) unread(err error) {
+	var full *queue.FullError
+	if errors.As(err, &full) {
+		s.fail(CloseSlow, false, full.Error(), nil)
+	}
+}

@@ -1,0 +1,255 @@
+package typedsocket
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"serve.zone/relay/typedsocket/queue"
+	"serve.zone/relay/typedsocket/stream"
+)
+
+// Config says how one socket behaves. It is the same for both ends.
+type Config struct {
+	// Peer names the other side in errors: a role such as "cloudly" or
+	// "node", never anything the peer said.
+	Peer string
+	// Limits are the bounds of this socket; zero fields take defaults.
+	Limits Limits
+	// Handler serves the requests that the peer starts. Nil answers every one
+	// with "no available method", as a TypedRequest router without handlers.
+	Handler Handler
+	// Streams allows binary messages: frames of package stream. Without it a
+	// binary message ends the socket with 1003.
+	Streams bool
+	// KeepMalformed drops and counts text that is no acceptable JSON, where
+	// the default ends the socket with 1007. It is for a socket whose loss
+	// costs more than one lost answer: the one to the control plane.
+	KeepMalformed bool
+	// OverloadName is the refusal name of a request beyond Limits.Serving.
+	// Default "overloaded".
+	OverloadName string
+	// Recorder, when set, sees every message whole: for tests and rehearsals,
+	// never for a log (contract §18).
+	Recorder Recorder
+}
+
+// Handler serves the requests a peer starts.
+type Handler interface {
+	// ServeRequest is called by the socket's only reader, one request at a
+	// time in the order of arrival, and must not block. It owns the request
+	// and ends it exactly once, now or later: Answer, Refuse, Forward or Drop.
+	ServeRequest(*Request)
+}
+
+// HandlerFunc is a function as Handler.
+type HandlerFunc func(*Request)
+
+// ServeRequest calls f.
+func (f HandlerFunc) ServeRequest(r *Request) { f(r) }
+
+// Recorder sees messages as they cross the socket. Its methods are called by
+// the socket's reader and writer, must not block and must not keep p.
+type Recorder interface {
+	Received(binary bool, p []byte)
+	Sent(binary bool, p []byte)
+}
+
+// Socket is one WebSocket connection on which both sides start requests. All
+// methods are safe for concurrent use.
+type Socket struct {
+	cfg     Config
+	limits  Limits
+	client  bool
+	ws      *websocket.Conn // reads only, see link
+	link    *link
+	streams *stream.Mux // nil unless Config.Streams
+	born    time.Time
+	heard   atomic.Int64 // when the last byte arrived, as time since born
+	modern  atomic.Bool  // the peer has sent a requestInstanceId: it is no 3.x peer
+	counts  counters
+
+	wake     chan struct{} // for the writer: there is something to do
+	ending   chan struct{} // closed when the socket begins to end
+	readDone chan struct{} // closed when the reader has returned
+	quiet    chan struct{} // closed when nothing queued leaves any more
+	done     chan struct{} // closed when reader and writer have returned
+
+	mu       sync.Mutex // guards what follows; never held while another socket's is
+	queue    *queue.Queue
+	pending  map[string]waiting // by correlation id
+	serving  int                // the peer's requests that wait for our answer
+	pong     []byte             // payload of the last unanswered ping; nil when none
+	pongBuf  [maxControl]byte
+	end      *EndError // nil while the socket stands
+	flush    bool      // send what is queued before the close frame
+	flushEnd time.Time
+}
+
+// start begins reading and writing. The socket owns both goroutines; they end
+// when it does.
+func start(ws *websocket.Conn, l *link, client bool, cfg Config) *Socket {
+	if cfg.OverloadName == "" {
+		cfg.OverloadName = "overloaded"
+	}
+	s := &Socket{
+		cfg:      cfg,
+		limits:   cfg.Limits.withDefaults(),
+		client:   client,
+		ws:       ws,
+		link:     l,
+		born:     time.Now(),
+		wake:     make(chan struct{}, 1),
+		ending:   make(chan struct{}),
+		readDone: make(chan struct{}),
+		quiet:    make(chan struct{}),
+		done:     make(chan struct{}),
+		pending:  make(map[string]waiting),
+	}
+	s.queue = queue.New(queue.Limits{Own: s.limits.Own, Flow: s.limits.Flow, Flows: s.limits.Flows})
+	if cfg.Streams {
+		s.streams = stream.NewMux(stream.Config{Carrier: (*carrier)(s), Client: client, Peer: cfg.Peer})
+	}
+	// The reader below counts message sizes itself, so that a request above
+	// the limit can be refused by name instead of costing the socket.
+	ws.SetReadLimit(-1)
+	l.takeover(func(int) { s.heard.Store(int64(time.Since(s.born))) })
+	// A random phase keeps the pings of many sockets opened together apart.
+	phase := time.Duration(rand.Int64N(int64(PingEvery)))
+	go s.read()
+	go s.write(keepalive{nextPing: phase})
+	return s
+}
+
+// Peer returns Config.Peer.
+func (s *Socket) Peer() string { return s.cfg.Peer }
+
+// Done is closed when the socket has ended and its goroutines are gone.
+func (s *Socket) Done() <-chan struct{} { return s.done }
+
+// Ending is closed as soon as the socket begins to end: nothing can be sent
+// any more, and Err tells why.
+func (s *Socket) Ending() <-chan struct{} { return s.ending }
+
+// Err returns why the socket ended, nil while it stands.
+func (s *Socket) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end == nil {
+		return nil
+	}
+	return s.end
+}
+
+// Streams returns the socket's streams, nil when Config.Streams is off.
+func (s *Socket) Streams() *stream.Mux { return s.streams }
+
+// Close ends the socket: calls that wait fail at once, what is queued is still
+// sent for at most 2 s, then the close frame. It does not wait; Done does.
+// After the first end of a socket, whatever caused it, Close does nothing.
+func (s *Socket) Close(code CloseCode, reason string) {
+	s.finish(&EndError{Peer: s.cfg.Peer, Code: code, Why: reason}, true)
+}
+
+// Cut ends the socket and drops what is queued. When it returns, no byte of
+// anything that was queued leaves any more, not even from a frame half sent.
+// It must not be called from a Sent, Judge or Ended callback.
+func (s *Socket) Cut(code CloseCode, reason string) {
+	s.finish(&EndError{Peer: s.cfg.Peer, Code: code, Why: reason}, false)
+	<-s.quiet
+}
+
+// fail ends the socket at once because of something that happened on it.
+func (s *Socket) fail(code CloseCode, remote bool, why string, cause error) {
+	s.finish(&EndError{Peer: s.cfg.Peer, Code: code, Remote: remote, Why: why, Cause: cause}, false)
+}
+
+// finish begins the end. Only the first call decides code and reason; a later
+// one that does not flush still stops a flush in progress.
+func (s *Socket) finish(end *EndError, flush bool) {
+	s.mu.Lock()
+	first := s.end == nil
+	if !first && (flush || !s.flush) {
+		s.mu.Unlock()
+		return
+	}
+	if first {
+		s.end = end
+		s.flushEnd = time.Now().Add(flushWait)
+	}
+	s.flush = flush
+	waits := s.pending
+	s.pending = nil
+	var dropped []queue.Item
+	deadline := s.flushEnd
+	if !flush {
+		s.queue.Drain(func(item queue.Item) { dropped = append(dropped, item) })
+		deadline = longAgo
+	}
+	// A write in progress was given up to writeStall; now it has less. The
+	// writer sets its deadlines under the same lock, so the last word is this.
+	s.link.SetWriteDeadline(deadline)
+	s.mu.Unlock()
+
+	if first {
+		close(s.ending)
+	}
+	for _, w := range waits {
+		w.stop()
+		w.failed(end)
+	}
+	for _, item := range dropped {
+		drop(item)
+	}
+	if first && s.streams != nil {
+		s.streams.Close(end)
+	}
+	s.wakeWriter()
+}
+
+func (s *Socket) wakeWriter() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// push queues a frame, or says why not. It takes ownership of the buffer only
+// when it succeeds. The flow "" is the class of own frames.
+func (s *Socket) push(flow string, item queue.Item) error {
+	s.mu.Lock()
+	err := s.pushLocked(flow, item)
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	s.wakeWriter()
+	return nil
+}
+
+func (s *Socket) pushLocked(flow string, item queue.Item) error {
+	if s.end != nil {
+		return s.end
+	}
+	var err error
+	if flow == "" {
+		err = s.queue.PushOwn(item)
+	} else {
+		err = s.queue.Push(flow, item)
+	}
+	if err != nil {
+		s.counts.queueFull.Add(1)
+	}
+	return err
+}
+
+// drop ends a frame that will not leave.
+func drop(item queue.Item) {
+	item.Buf.Release()
+	if item.Sent != nil {
+		item.Sent(false)
+	}
+}
