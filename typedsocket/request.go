@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"time"
 
 	"serve.zone/relay/typedsocket/buffer"
 	"serve.zone/relay/typedsocket/envelope"
@@ -109,6 +110,14 @@ func (r *Request) Refuse(text string, data []byte) error {
 		data = emptyData
 	}
 	return r.refuse(text, data)
+}
+
+// Retry asks the peer to send the request again after a time, which is between
+// 1 ms and 2147483647 ms (typedsocket.md §1.3).
+func (r *Request) Retry(after time.Duration, reason string) error {
+	r.mustBeOpen()
+	ms := min(max(int(after/time.Millisecond), 1), envelope.MaxRetryWaitMs)
+	return r.answer(buffer.Of([]byte("null")), nil, envelope.AppendRetry(nil, ms, reason), "")
 }
 
 // RefuseMethod answers as a router does that has no such method.

@@ -53,10 +53,11 @@ func TestR31_NodeIDFacts(t *testing.T) {
 		{`{"nodeId":"a","x":{"nodeId":"` + strings.Repeat(`a`, 1<<16) + `"}}`, 2, "a", false},
 	} {
 		for _, phase := range []string{"request", "response"} {
-			// The other body names another node, and must not be heard.
+			// Whatever stands elsewhere names another node, and must not be heard.
 			other := map[string]string{"request": "response", "response": "request"}[phase]
 			for _, text := range []string{
 				fmt.Sprintf(`{"%s":%s,"%s":{"nodeId":"z"},"correlation":{"phase":"%s"},"error":{"data":{"nodeId":"z"}},"nodeId":"z"}`, phase, c.body, other, phase),
+				fmt.Sprintf(`{"%s":%s,"error":{"data":{"nodeId":"z"}},"x":[{"nodeId":"z"}],"correlation":{"phase":"%s"}}`, phase, c.body, phase),
 				fmt.Sprintf(`{"nodeId":"z","x":{"nodeId":"z"},"correlation":{"phase":"%s","nodeId":"z"},"%s":{"nodeId":"z"},"%s":%s}`, phase, other, phase, c.body),
 			} {
 				ids := scan(t, text).Body.NodeIDs

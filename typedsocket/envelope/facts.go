@@ -10,15 +10,13 @@ func (s *scanner) noteNodeID(i int) {
 	}
 	ids := &s.bodies[s.side].NodeIDs
 	ids.Count++
-	if ids.Count > 1 && !ids.Uniform {
-		return
-	}
-	if ids.Count == 1 {
+	switch {
+	case ids.Count == 1:
 		ids.First, ids.Uniform = s.nodeIDText(i)
-		return
+	case ids.Uniform:
+		end, escaped := s.nodeIDEnd(i)
+		ids.Uniform = end >= 0 && hasText(s.text[i+1:end-1], escaped, ids.First)
 	}
-	end, escaped := s.nodeIDEnd(i)
-	ids.Uniform = end >= 0 && hasText(s.text[i+1:end-1], escaped, ids.First)
 }
 
 // nodeIDText returns the text of the value at i, and false when it is no

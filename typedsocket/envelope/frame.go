@@ -22,7 +22,8 @@ const (
 )
 
 // Frame is what [Scan] found in a frame. The zero value is ready for use, and
-// a Frame used again reuses its memory. It is not safe for concurrent use.
+// a Frame used again reuses its memory. It is not safe for concurrent use; a copy
+// may be read, but not scanned into.
 //
 // Its slices alias the scanned text and are good as long as that, whatever
 // becomes of the Frame; a text that was written with escapes has memory of its

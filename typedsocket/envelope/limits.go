@@ -14,7 +14,7 @@ const (
 	MaxNames = 4096
 
 	// MaxMethodBytes bounds the text of method. The longest name of the
-	// contract has 43 bytes.
+	// contract has 41 bytes.
 	MaxMethodBytes = 128
 
 	// MaxIDBytes bounds correlation.id and requestInstanceId as written

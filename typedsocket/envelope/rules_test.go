@@ -96,6 +96,8 @@ func TestR03_RulesOfEveryLevel(t *testing.T) {
 			{`"a":"\ud800\ud800\udc00"`, lv.surrogate, RuleLoneSurrogate},
 			{`"a":"\ud800\u0041"`, lv.surrogate, RuleLoneSurrogate},
 			{`"a":"\ud800\n"`, lv.surrogate, RuleLoneSurrogate},
+			{`"a":"\ud800xxdc00"`, lv.surrogate, RuleLoneSurrogate},
+			{`"a":"\ud800\\dc00"`, lv.surrogate, RuleLoneSurrogate},
 			{`"a":"\ud800 \udc00"`, lv.surrogate, RuleLoneSurrogate},
 			{text: `"a":"\ud800\udc00","\uDBFF\uDFFF":"\uFFFD"`},
 			{text: `"a":"\\ud800","\\ud800":"\\\\udfff"`},

@@ -22,9 +22,9 @@ var errFull = errors.New("full")
 // wire is one direction of a socket in memory: control frames before bulk,
 // each in order, one frame every delay.
 type wire struct {
-	to    *Mux
-	delay time.Duration
-	tap   func(f frame) // sees each frame as it leaves, before its delivery
+	deliver func(*buffer.Buffer) // to the other end, with the buffer
+	delay   time.Duration
+	tap     func(f frame) // sees each frame as it leaves, before its delivery
 
 	mu      sync.Mutex
 	control []*buffer.Buffer
@@ -144,7 +144,7 @@ func (w *wire) run() {
 		if f.sent != nil {
 			f.sent()
 		}
-		w.to.Receive(f.b)
+		w.deliver(f.b)
 	}
 }
 
@@ -179,7 +179,8 @@ func newPair(change func(*Config)) *pair {
 		change(&server)
 	}
 	p.client, p.server = NewMux(client), NewMux(server)
-	p.toClient.to, p.toServer.to = p.client, p.server
+	p.toClient.deliver = func(b *buffer.Buffer) { p.client.Receive(b) }
+	p.toServer.deliver = func(b *buffer.Buffer) { p.server.Receive(b) }
 	return p
 }
 

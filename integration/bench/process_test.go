@@ -1,0 +1,87 @@
+package bench
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// process is a role in a process of its own.
+type process struct {
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Scanner
+	address string
+}
+
+func start(b *testing.B, role, upstream string) *process {
+	b.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleVariable+"="+role, "RELAY_BENCH_UPSTREAM="+upstream)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	p := &process{cmd: cmd, in: in, out: bufio.NewScanner(out)}
+	b.Cleanup(func() { in.Close(); cmd.Wait() })
+	if !p.out.Scan() {
+		b.Fatalf("role %s did not start", role)
+	}
+	p.address = p.out.Text()
+	return p
+}
+
+// usage is what a process has used so far.
+type usage struct {
+	cpu                      time.Duration
+	allocs, allocated, moved uint64
+}
+
+func (p *process) usage(b *testing.B) (u usage) {
+	b.Helper()
+	u.cpu = cpuOf(b, p.cmd.Process.Pid)
+	fmt.Fprintln(p.in)
+	if !p.out.Scan() {
+		b.Fatal("process gone")
+	}
+	fmt.Sscan(p.out.Text(), &u.allocs, &u.allocated, &u.moved)
+	return u
+}
+
+// cpuOf sums the run time of all threads of a process, in nanoseconds as the
+// scheduler counts them: /proc/PID/stat counts ticks of 10 ms, which is coarse.
+func cpuOf(b *testing.B, pid int) time.Duration {
+	b.Helper()
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var total time.Duration
+	for _, task := range tasks {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/schedstat", pid, task.Name()))
+		if err != nil {
+			continue // the thread has ended
+		}
+		var ran int64
+		fmt.Sscan(strings.Fields(string(stat))[0], &ran)
+		total += time.Duration(ran)
+	}
+	return total
+}
+
+func (u usage) minus(v usage) usage {
+	return usage{u.cpu - v.cpu, u.allocs - v.allocs, u.allocated - v.allocated, u.moved - v.moved}
+}
