@@ -293,7 +293,7 @@ func TestB046_ASlowReaderIsCutWithReasonLimitAndValue(t *testing.T) {
 		g.shut()
 		body := strings.Repeat("x", 32<<10)
 		go func() {
-			for {
+			for ; ; time.Sleep(time.Millisecond) {
 				if peer.Write(context.Background(), websocket.MessageText, []byte(`{"method":"echo","request":{"b":"`+body+`"},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)) != nil {
 					return
 				}

@@ -14,8 +14,9 @@ import (
 // two writers on one connection would cut into each other's frames.
 type link struct {
 	net.Conn
-	silent atomic.Bool // after the handshake
-	heard  func(n int) // called for bytes that arrived; set before silent
+	silent atomic.Bool   // after the handshake
+	heard  func(n int)   // called for bytes that arrived; set before silent
+	reader *bufio.Reader // the library's, on a server; nil on a client
 }
 
 func (l *link) Read(p []byte) (int, error) {
@@ -39,6 +40,20 @@ func (l *link) takeover(heard func(n int)) {
 	l.silent.Store(true)
 }
 
+// wipe zeroes what the library's read buffer still holds of the last message,
+// which may have been a registration (contract §7.1). It must be called
+// between two messages by the goroutine that reads. On a client the buffer is
+// the library's own and out of reach.
+func (l *link) wipe() {
+	if l.reader == nil || l.reader.Buffered() > 0 {
+		return
+	}
+	l.reader.Reset(l)
+	if empty, err := l.reader.Peek(0); err == nil {
+		clear(empty[:cap(empty)])
+	}
+}
+
 // hijacker hands the WebSocket library a link in place of the connection that
 // the HTTP server gives up, and remembers it.
 type hijacker struct {
@@ -51,6 +66,6 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	h.link = &link{Conn: conn}
+	h.link = &link{Conn: conn, reader: rw.Reader}
 	return h.link, rw, nil
 }

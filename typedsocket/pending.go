@@ -106,11 +106,10 @@ func (s *Socket) answered(b *buffer.Buffer, f *envelope.Frame) {
 	delete(s.pending, string(f.ID))
 	s.mu.Unlock()
 	w.stop()
-	if b.Len() > s.limits.Frame {
+	if size, limit := b.Len(), s.frameLimit(); size > limit {
 		s.counts.tooBig.Add(1)
-		size := b.Len()
 		b.Release()
-		w.failed(&TooBigError{Peer: s.cfg.Peer, Method: w.method, Size: size, Limit: s.limits.Frame})
+		w.failed(&TooBigError{Peer: s.cfg.Peer, Method: w.method, Size: size, Limit: limit})
 		return
 	}
 	w.answered(b, f)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime/debug"
 
 	"github.com/coder/websocket"
 
@@ -41,13 +42,49 @@ func (s *Socket) read() {
 		if s.cfg.Recorder != nil {
 			s.cfg.Recorder.Received(kind == websocket.MessageBinary, b.Bytes())
 		}
-		if kind == websocket.MessageBinary {
-			s.binary(b)
-		} else {
-			spare = s.text(b, spare)
-		}
+		spare = s.handle(kind, b, spare)
+		s.link.wipe()
 	}
 }
+
+// handle hands a message on. A panic on the way ends this socket and not the
+// process: other nodes have sockets too.
+func (s *Socket) handle(kind websocket.MessageType, b *buffer.Buffer, spare *Request) (next *Request) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.panicked(v)
+			s.fail(CloseInternal, false, "internal error", nil)
+			next = new(Request)
+		}
+	}()
+	if kind == websocket.MessageBinary {
+		s.binary(b)
+		return spare
+	}
+	return s.text(b, spare)
+}
+
+// serve calls the handler. A panic there fails the one request (B184).
+func (s *Socket) serve(r *Request) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.panicked(v)
+			if !r.ended {
+				r.Fail()
+			}
+		}
+	}()
+	s.cfg.Handler.ServeRequest(r)
+}
+
+func (s *Socket) panicked(value any) {
+	s.counts.panics.Add(1)
+	if s.cfg.Panicked != nil {
+		s.cfg.Panicked(value, debug.Stack())
+	}
+}
+
+func (s *Socket) frameLimit() int { return int(s.frames.Load()) }
 
 // tooBig is a message above Limits.Close.
 type tooBig struct{ limit int }
@@ -58,13 +95,14 @@ func (e tooBig) Error() string { return fmt.Sprintf("message larger than %d byte
 // so announcing a large message costs a peer nothing but also gains it nothing.
 func (s *Socket) message(r io.Reader) (*buffer.Buffer, error) {
 	b := buffer.Get(firstRead)
+	limit := int(s.closes.Load())
 	for {
 		b.Grow()
 		n, err := r.Read(b.Free())
 		b.Grown(n)
-		if b.Len() > s.limits.Close {
+		if b.Len() > limit {
 			b.Release()
-			return nil, tooBig{s.limits.Close}
+			return nil, tooBig{limit}
 		}
 		if errors.Is(err, io.EOF) {
 			return b, nil

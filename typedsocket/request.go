@@ -60,7 +60,7 @@ func (r *Request) Erase() { r.buf.Erase() }
 
 // requested serves a request or refuses it.
 func (s *Socket) requested(b *buffer.Buffer, r *Request) {
-	f := &r.frame
+	f, limit := &r.frame, s.frameLimit()
 	r.s, r.buf, r.method = s, b, string(f.Method)
 	ids := make([]byte, 0, len(f.IDToken)+len(f.InstanceToken))
 	ids = append(append(ids, f.IDToken...), f.InstanceToken...)
@@ -77,16 +77,16 @@ func (s *Socket) requested(b *buffer.Buffer, r *Request) {
 		s.counts.overloaded.Add(1)
 		r.refuse(fmt.Sprintf("%s: %d requests wait for an answer on this socket", s.cfg.OverloadName, s.limits.Serving),
 			[]byte(fmt.Sprintf(`{"code":%q}`, s.cfg.OverloadName)))
-	case b.Len() > s.limits.Frame:
+	case b.Len() > limit:
 		s.counts.tooBig.Add(1)
-		r.refuse(fmt.Sprintf("frame-too-large: %d bytes pass the limit of %d", b.Len(), s.limits.Frame),
+		r.refuse(fmt.Sprintf("frame-too-large: %d bytes pass the limit of %d", b.Len(), limit),
 			[]byte(`{"code":"frame-too-large"}`))
 	case bytes.HasPrefix(f.Method, tagPrefix):
 		r.tag()
 	case s.cfg.Handler == nil:
 		r.refuse(noMethod, emptyData)
 	default:
-		s.cfg.Handler.ServeRequest(r)
+		s.serve(r)
 	}
 }
 

@@ -32,6 +32,11 @@ type Config struct {
 	// OverloadName is the refusal name of a request beyond Limits.Serving.
 	// Default "overloaded".
 	OverloadName string
+	// Panicked, when set, is told of a panic in a handler or a callback, with
+	// the stack. The socket goes on after one in ServeRequest, whose request
+	// then fails, and ends with 1011 after any other. The value may quote
+	// anything; it must not be printed (contract §18).
+	Panicked func(value any, stack []byte)
 	// Recorder, when set, sees every message whole: for tests and rehearsals,
 	// never for a log (contract §18).
 	Recorder Recorder
@@ -63,6 +68,8 @@ type Recorder interface {
 type Socket struct {
 	cfg     Config
 	limits  Limits
+	frames  atomic.Int64 // Limits.Frame, as it stands now
+	closes  atomic.Int64 // Limits.Close, as it stands now
 	client  bool
 	ws      *websocket.Conn // reads only, see link
 	link    *link
@@ -109,6 +116,7 @@ func start(ws *websocket.Conn, l *link, client bool, cfg Config) *Socket {
 		done:     make(chan struct{}),
 		pending:  make(map[string]waiting),
 	}
+	s.SetFrameLimit(s.limits.Frame, s.limits.Close)
 	s.queue = queue.New(queue.Limits{Own: s.limits.Own, Flow: s.limits.Flow, Flows: s.limits.Flows})
 	if cfg.Streams {
 		s.streams = stream.NewMux(stream.Config{Carrier: (*carrier)(s), Client: client, Peer: cfg.Peer})
@@ -146,6 +154,14 @@ func (s *Socket) Err() error {
 
 // Streams returns the socket's streams, nil when Config.Streams is off.
 func (s *Socket) Streams() *stream.Mux { return s.streams }
+
+// SetFrameLimit changes Limits.Frame and Limits.Close, in bytes, from the next
+// message on: a socket may send more once it is known who speaks (contract
+// §19). A message that is being read keeps the limits it began with.
+func (s *Socket) SetFrameLimit(frame, closeAt int) {
+	s.frames.Store(int64(frame))
+	s.closes.Store(int64(max(frame, closeAt)))
+}
 
 // Close ends the socket: calls that wait fail at once, what is queued is still
 // sent for at most 2 s, then the close frame. It does not wait; Done does.

@@ -8,7 +8,7 @@ type counters struct {
 	pings, malformed, ignored, unmatched   atomic.Uint64
 	timeouts, retries, tooBig              atomic.Uint64
 	queueFull, pendingFull, overloaded     atomic.Uint64
-	binaryDropped                          atomic.Uint64
+	binaryDropped, panics                  atomic.Uint64
 }
 
 // Stats is what a socket did so far, and what it holds now. Sizes are bytes.
@@ -26,6 +26,7 @@ type Stats struct {
 	PendingFull         uint64 // calls refused by Limits.Pending
 	Overloaded          uint64 // requests refused by Limits.Serving
 	BinaryDropped       uint64 // binary messages that were no stream frame
+	Panics              uint64 // recovered from handlers and callbacks
 
 	Pending    int // calls and forwards that wait for the peer's answer
 	Serving    int // requests of the peer that wait for our answer
@@ -44,7 +45,7 @@ func (s *Socket) Stats() Stats {
 		Timeouts: c.timeouts.Load(), Retries: c.retries.Load(),
 		TooBig: c.tooBig.Load(), QueueFull: c.queueFull.Load(),
 		PendingFull: c.pendingFull.Load(), Overloaded: c.overloaded.Load(),
-		BinaryDropped: c.binaryDropped.Load(),
+		BinaryDropped: c.binaryDropped.Load(), Panics: c.panics.Load(),
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -217,7 +217,10 @@ func (b *Buffer) rehome(head, tail int) {
 }
 
 // take makes the memory of next the buffer's own and gives the old one back.
+// What was copied out of it is zeroed there: a message that is still being
+// read may turn out to be one whose memory must be erased.
 func (b *Buffer) take(next *Buffer) {
+	clear(b.Bytes())
 	old := Buffer{mem: b.mem, class: b.class, erase: b.erase}
 	b.mem, b.start, b.end, b.class = next.mem, next.start, next.end, next.class
 	old.Release()

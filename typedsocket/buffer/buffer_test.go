@@ -74,8 +74,8 @@ func TestEraseZeroesTheMemory(t *testing.T) {
 func TestEraseFollowsAMove(t *testing.T) {
 	b := Of(append([]byte("secret"), make([]byte, 4<<10-6)...))
 	old := b.mem
-	b.Erase()
 	b.Append([]byte("more"))
+	b.Erase() // only after the move, as for a message that was still being read
 	if bytes.Contains(old, []byte("secret")) {
 		t.Fatal("the memory left behind still holds the secret")
 	}

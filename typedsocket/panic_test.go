@@ -1,0 +1,111 @@
+package typedsocket
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestB184_APanicInAHandlerFailsItsRequestAlone and is counted and told.
+func TestB184_APanicInAHandlerFailsItsRequestAlone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var told []any
+		c, s := pair(t, Config{Peer: "server"}, Config{Peer: "client",
+			Panicked: func(v any, stack []byte) { told = append(told, v, len(stack) > 0) },
+			Handler: handlers{"echo": echo, "bad": func(r *Request) { panic("boom") },
+				"late": func(r *Request) { r.Answer([]byte(`{"n":1}`)); panic("after the answer") }}})
+		_, err := c.Call(context.Background(), "bad", []byte(`{}`), CallOptions{})
+		var remote *RemoteError
+		if !errors.As(err, &remote) || remote.Text != "Internal server error" {
+			t.Fatalf("%v", err)
+		}
+		if got := call(t, c, "late", `{}`); got != `{"n":1}` {
+			t.Fatal(got)
+		}
+		if got := call(t, c, "echo", `{}`); got != `{}` || s.Err() != nil {
+			t.Fatalf("%s, socket %v", got, s.Err())
+		}
+		if fmt.Sprint(told) != "[boom true after the answer true]" || s.Stats().Panics != 2 {
+			t.Fatalf("told %v, %+v", told, s.Stats())
+		}
+	})
+}
+
+func TestAPanicInACallbackEndsThatSocketAlone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := newChain(t, Forward{Method: "m", Judge: func(*ForwardedAnswer) error { panic("boom") }})
+		write(t, c.node, `{"method":"m","request":{},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)
+		id, instance, _ := ids(t, read(t, c.cloud))
+		write(t, c.cloud, fmt.Sprintf(`{"method":"m","response":{},"requestInstanceId":%q,"correlation":{"id":%q,"phase":"response"}}`, instance, id))
+		if closed := closeSeen(t, c.cloud); closed.Code != 1011 {
+			t.Fatalf("closed with %d", closed.Code)
+		}
+		wantEnd(t, c.up, CloseInternal, false)
+		if c.down.Err() != nil {
+			t.Fatalf("the node's socket ended too: %v", c.down.Err())
+		}
+		c.end()
+	})
+}
+
+// TestR30_NothingOfAnErasedRequestStays: after the forward neither the
+// read buffer, nor the message's memory, nor what it outgrew, holds the bearer.
+func TestR30_NothingOfAnErasedRequestStays(t *testing.T) {
+	for _, size := range []int{100, 6 << 10, 100 << 10} {
+		bubble(t, func(t *testing.T) {
+			bearer := "BEARER-" + strings.Repeat("s", size)
+			var mems [][]byte
+			up, cloud := (*Socket)(nil), (*chain)(nil)
+			cloud = &chain{}
+			cloud.cloud, up = newRig(t, Config{Peer: "cloudly"}).raw()
+			peer, s := newRig(t, Config{Peer: "node", Handler: HandlerFunc(func(r *Request) {
+				r.Erase()
+				mems = append(mems, r.buf.Bytes()[:cap(r.buf.Bytes())])
+				if err := r.Forward(up, Forward{Method: "register"}); err != nil {
+					t.Error(err)
+				}
+			})}).raw()
+			write(t, peer, `{"method":"register","request":{"bearer":"`+bearer+`"},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)
+			if got := read(t, cloud.cloud); !strings.Contains(got, bearer) {
+				t.Fatal("not forwarded")
+			}
+			read, _ := s.link.reader.Peek(0)
+			mems = append(mems, read[:cap(read)])
+			if len(mems) != 2 {
+				t.Fatalf("%d memories", len(mems))
+			}
+			for i, mem := range mems {
+				if bytes.Contains(mem, []byte("BEARER")) {
+					t.Errorf("size %d: memory %d still holds the bearer", size, i)
+				}
+			}
+			peer.CloseNow()
+			cloud.cloud.CloseNow()
+			<-s.Done()
+			<-up.Done()
+		})
+	}
+}
+
+func TestTheFrameLimitGrowsWithTheRole(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t, Config{Peer: "unbound", Limits: Limits{Frame: 64 << 10}, Handler: HandlerFunc(func(r *Request) {
+			r.Socket().SetFrameLimit(4<<20, 0)
+			r.Answer([]byte(`{}`))
+		})})
+		peer, s := r.raw()
+		small := `{"method":"register","request":{},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`
+		write(t, peer, small)
+		read(t, peer)
+		write(t, peer, `{"method":"report","request":{"x":"`+strings.Repeat("x", 3<<20)+`"},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)
+		read(t, peer)
+		go write(t, peer, `{"method":"report","request":{"x":"`+strings.Repeat("x", 4<<20)+`"},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)
+		if closed := closeSeen(t, peer); closed.Code != 1009 || closed.Reason != "message larger than 4194304 bytes" {
+			t.Fatalf("%v", closed)
+		}
+		<-s.Done()
+	})
+}
