@@ -292,7 +292,9 @@ func TestB046_ASlowReaderIsCutWithReasonLimitAndValue(t *testing.T) {
 		s := <-r.accepted
 		g.shut()
 		body := strings.Repeat("x", 32<<10)
+		wrote := make(chan struct{})
 		go func() {
+			defer close(wrote)
 			for ; ; time.Sleep(time.Millisecond) {
 				if peer.Write(context.Background(), websocket.MessageText, []byte(`{"method":"echo","request":{"b":"`+body+`"},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)) != nil {
 					return
@@ -305,6 +307,8 @@ func TestB046_ASlowReaderIsCutWithReasonLimitAndValue(t *testing.T) {
 		if !strings.Contains(end.Why, "limit of 262144") || !strings.Contains(end.Why, "hold ") {
 			t.Fatalf("reason %q", end.Why)
 		}
+		peer.CloseNow()
+		<-wrote
 	})
 }
 

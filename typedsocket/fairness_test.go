@@ -3,6 +3,7 @@ package typedsocket
 import (
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"serve.zone/relay/typedsocket/buffer"
@@ -44,6 +45,7 @@ func TestB031_FlowsShareASlowSocketByBytes(t *testing.T) {
 			fill(names[i], small, 12)
 		}
 		time.Sleep(11 * time.Second)
+		synctest.Wait()
 		low, high := 1<<30, 0
 		for _, flow := range names {
 			low, high = min(low, at10[flow]), max(high, at10[flow])
@@ -101,6 +103,7 @@ func TestFramesOfOneFlowKeepTheirOrder(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if n != 199*4 {
 			t.Fatalf("%d frames arrived", n)
 		}

@@ -1,6 +1,7 @@
 package typedsocket
 
 import (
+	"errors"
 	"time"
 
 	"serve.zone/relay/typedsocket/buffer"
@@ -82,7 +83,7 @@ type forwardWaiter struct {
 func (w *forwardWaiter) failed(err error) {
 	text, data := failureText, emptyData
 	if w.f.Failed != nil {
-		text, data = w.f.Failed(err)
+		w.r.s.guard(func() { text, data = w.f.Failed(err) })
 	}
 	w.back(buffer.Of([]byte("null")), envelope.AppendError(nil, text, data), nil)
 	w.over(err)
@@ -95,7 +96,9 @@ func (w *forwardWaiter) answered(b *buffer.Buffer, f *envelope.Frame) {
 		if text, data, state := envelope.ReadError(f.Error); state == envelope.ErrorNamed {
 			a.Refused, a.ErrorText, a.ErrorData = true, text, data
 		}
-		if err := w.f.Judge(&a); err != nil {
+		err := errPanicked
+		w.r.s.guard(func() { err = w.f.Judge(&a) })
+		if err != nil {
 			b.Release()
 			w.failed(err)
 			return
@@ -138,6 +141,9 @@ func (w *forwardWaiter) back(b *buffer.Buffer, errorValue, retryValue []byte) er
 
 func (w *forwardWaiter) over(err error) {
 	if w.f.Ended != nil {
-		w.f.Ended(err)
+		w.r.s.guard(func() { w.f.Ended(err) })
 	}
 }
+
+// errPanicked stands for the verdict of a Judge that panicked.
+var errPanicked = errors.New("the judge of the answer panicked")

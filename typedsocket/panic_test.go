@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 // TestB184_APanicInAHandlerFailsItsRequestAlone and is counted and told.
@@ -34,21 +35,30 @@ func TestB184_APanicInAHandlerFailsItsRequestAlone(t *testing.T) {
 	})
 }
 
-func TestAPanicInACallbackEndsThatSocketAlone(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := newChain(t, Forward{Method: "m", Judge: func(*ForwardedAnswer) error { panic("boom") }})
-		write(t, c.node, `{"method":"m","request":{},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)
-		id, instance, _ := ids(t, read(t, c.cloud))
-		write(t, c.cloud, fmt.Sprintf(`{"method":"m","response":{},"requestInstanceId":%q,"correlation":{"id":%q,"phase":"response"}}`, instance, id))
-		if closed := closeSeen(t, c.cloud); closed.Code != 1011 {
-			t.Fatalf("closed with %d", closed.Code)
-		}
-		wantEnd(t, c.up, CloseInternal, false)
-		if c.down.Err() != nil {
-			t.Fatalf("the node's socket ended too: %v", c.down.Err())
-		}
-		c.end()
-	})
+func TestAPanicInACallbackFailsItsForwardAlone(t *testing.T) {
+	boom := func() { panic("boom") }
+	for name, f := range map[string]Forward{
+		"judge":  {Judge: func(*ForwardedAnswer) error { boom(); return nil }},
+		"failed": {Judge: func(*ForwardedAnswer) error { return ErrClosed }, Failed: func(error) (string, []byte) { boom(); return "", nil }},
+		"ended":  {Judge: func(*ForwardedAnswer) error { return ErrClosed }, Ended: func(error) { boom() }},
+	} {
+		bubble(t, func(t *testing.T) {
+			f.Method = "m"
+			c := newChain(t, f)
+			defer c.end()
+			for range 2 {
+				write(t, c.node, `{"method":"m","request":{},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)
+				id, instance, _ := ids(t, read(t, c.cloud))
+				write(t, c.cloud, fmt.Sprintf(`{"method":"m","response":{},"requestInstanceId":%q,"correlation":{"id":%q,"phase":"response"}}`, instance, id))
+				if got := read(t, c.node); !strings.HasSuffix(got, `"error":{"text":"Internal server error","data":{}}}`) {
+					t.Errorf("%s: answered %s", name, got)
+				}
+			}
+			if c.up.Err() != nil || c.down.Err() != nil || c.down.Stats().Panics != 2 {
+				t.Errorf("%s: %v %v %+v", name, c.up.Err(), c.down.Err(), c.down.Stats())
+			}
+		})
+	}
 }
 
 // TestR30_NothingOfAnErasedRequestStays: after the forward neither the
@@ -72,6 +82,7 @@ func TestR30_NothingOfAnErasedRequestStays(t *testing.T) {
 			if got := read(t, cloud.cloud); !strings.Contains(got, bearer) {
 				t.Fatal("not forwarded")
 			}
+			synctest.Wait() // the frame has arrived; now the writer lets go of it
 			read, _ := s.link.reader.Peek(0)
 			mems = append(mems, read[:cap(read)])
 			if len(mems) != 2 {

@@ -47,8 +47,8 @@ func (s *Socket) read() {
 	}
 }
 
-// handle hands a message on. A panic on the way ends this socket and not the
-// process: other nodes have sockets too.
+// handle hands a message on. A panic of our own on the way ends this socket
+// and not the process: other nodes have sockets too.
 func (s *Socket) handle(kind websocket.MessageType, b *buffer.Buffer, spare *Request) (next *Request) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -66,15 +66,21 @@ func (s *Socket) handle(kind websocket.MessageType, b *buffer.Buffer, spare *Req
 
 // serve calls the handler. A panic there fails the one request (B184).
 func (s *Socket) serve(r *Request) {
+	if !s.guard(func() { s.cfg.Handler.ServeRequest(r) }) && !r.ended {
+		r.Fail()
+	}
+}
+
+// guard runs a callback of the socket's owner and reports whether it returned
+// rather than panicked.
+func (s *Socket) guard(callback func()) (returned bool) {
 	defer func() {
 		if v := recover(); v != nil {
 			s.panicked(v)
-			if !r.ended {
-				r.Fail()
-			}
 		}
 	}()
-	s.cfg.Handler.ServeRequest(r)
+	callback()
+	return true
 }
 
 func (s *Socket) panicked(value any) {
