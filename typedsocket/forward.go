@@ -62,7 +62,9 @@ func (r *Request) Forward(dst *Socket, f Forward) error {
 	if f.Timeout == 0 {
 		f.Timeout = CallTimeout
 	}
-	id, instance := string(envelope.NewID(nil)), string(envelope.NewID(nil))
+	var idRoom [2 * idLength]byte
+	ids := string(envelope.NewID(envelope.NewID(idRoom[:0])))
+	id, instance := ids[:idLength], ids[idLength:]
 	var head, tail [256]byte
 	r.buf.Keep(r.frame.RequestAt, len(r.frame.Request))
 	r.frame = envelope.Frame{}
@@ -73,6 +75,9 @@ func (r *Request) Forward(dst *Socket, f Forward) error {
 	return dst.submit(outgoing{method: f.Method, id: id, instance: instance, flow: f.Flow,
 		item: queue.Item{Buf: r.buf}, timeout: f.Timeout, waiter: w})
 }
+
+// idLength is the length of the ids we mint (envelope.NewID).
+const idLength = len("uni_") + 24
 
 // forwardWaiter carries an answer back.
 type forwardWaiter struct {

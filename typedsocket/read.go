@@ -190,8 +190,10 @@ func (s *Socket) text(b *buffer.Buffer, spare *Request) *Request {
 	}
 	switch f.Kind() {
 	case envelope.KindRequest:
+		next := new(Request)
+		f.Lend(&next.frame)
 		s.requested(b, spare)
-		return new(Request)
+		return next
 	case envelope.KindResponse:
 		s.answered(b, f)
 	default:

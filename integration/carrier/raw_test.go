@@ -1,6 +1,11 @@
 package carrier
 
-import "github.com/go-json-experiment/json/jsontext"
+import (
+	"io"
+	"log"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // raw makes JSON texts encode as themselves.
 func raw(texts []string) []jsontext.Value {
@@ -10,3 +15,5 @@ func raw(texts []string) []jsontext.Value {
 	}
 	return values
 }
+
+func discardLog() *log.Logger { return log.New(io.Discard, "", 0) }

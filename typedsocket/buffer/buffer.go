@@ -23,12 +23,13 @@ const (
 	largestClass = 4<<20 + 64<<10
 )
 
-// classes are the payload sizes memory is pooled in: most requests and
-// reports; a stream chunk of 64 KiB with its header; the one mebibyte of a
-// report with its envelope; a node's largest frame. A frame that outgrows its
-// class moves to the next one, so reading a frame of unknown length copies at
-// most the smaller classes: 68 KiB for a frame of 1 MiB.
-var classes = [...]int{4 << 10, 64<<10 + 512, 1<<20 + 64<<10, largestClass}
+// classes are the payload sizes memory is pooled in, each about four times the
+// one before. A frame's length is unknown until it has been read, so its buffer
+// climbs the classes: the memory it ends in is at most about four times its
+// size, and the copies on the way at most a third of it. Three classes are cut
+// to what travels here: a stream chunk of 64 KiB with its header, a report of
+// 1 MiB with its envelope, a node's largest frame.
+var classes = [...]int{4 << 10, 16 << 10, 64<<10 + 512, 256 << 10, 1<<20 + 64<<10, largestClass}
 
 var pools [len(classes)]sync.Pool
 

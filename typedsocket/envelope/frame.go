@@ -120,6 +120,12 @@ func (f *Frame) Kind() Kind {
 	return KindNone
 }
 
+// Lend gives the memory that is empty between scans to next, for a Frame that
+// keeps what it found while the frames after it are scanned into next.
+func (f *Frame) Lend(next *Frame) {
+	next.names, f.names = f.names, nameStack{}
+}
+
 // Reset forgets the frame, so that nothing of its text stays reachable, and
 // keeps a bounded amount of memory for the next one.
 func (f *Frame) Reset() { *f = Frame{names: f.names.emptied()} }

@@ -57,7 +57,15 @@ type Queue struct {
 	active int   // flows in the ring
 	waits  int   // bytes of memory over all flows
 	misses int   // visits since a flow last could send
+	spare  *flow // flows that have left, linked by next, to be used again
+	spares int
 }
+
+// maxSpares bounds the flows kept for reuse: a cluster has at most 256 nodes.
+const maxSpares = 256
+
+// keptItems bounds the list a spare flow keeps.
+const keptItems = 64
 
 // flow is one ring member: it exists while it has something to send.
 type flow struct {
@@ -97,7 +105,7 @@ func (q *Queue) Push(name string, item Item) error {
 		return &FullError{Flow: name, Whole: true, Queued: q.waits, Size: size, Limit: q.limits.Flows}
 	}
 	if f == nil {
-		f = &flow{name: name}
+		f = q.fresh(name)
 		q.flows[name] = f
 		q.join(f)
 	}
@@ -190,6 +198,26 @@ func (q *Queue) roundsToNext() int {
 	return least
 }
 
+// fresh returns an empty flow, one that was used before when there is one.
+func (q *Queue) fresh(name string) *flow {
+	f := q.spare
+	if f == nil {
+		return &flow{name: name}
+	}
+	q.spare, q.spares = f.next, q.spares-1
+	*f = flow{name: name, frames: fifo{items: f.frames.items}}
+	return f
+}
+
+// keep remembers a flow that has left.
+func (q *Queue) keep(f *flow) {
+	if q.spares == maxSpares || cap(f.frames.items) > keptItems {
+		return
+	}
+	f.prev, f.next = nil, q.spare
+	q.spare, q.spares = f, q.spares+1
+}
+
 // join puts a flow at the end of the ring: just before the one whose turn it is.
 func (q *Queue) join(f *flow) {
 	q.active++
@@ -209,6 +237,7 @@ func (q *Queue) leave(f *flow) {
 	q.active--
 	if q.active == 0 {
 		q.turn = nil
+		q.keep(f)
 		return
 	}
 	f.prev.next, f.next.prev = f.next, f.prev
@@ -216,4 +245,5 @@ func (q *Queue) leave(f *flow) {
 		q.turn = f.next
 		q.turn.deficit += quantum
 	}
+	q.keep(f)
 }
