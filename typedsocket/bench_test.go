@@ -57,7 +57,7 @@ func bare(b *testing.B, cfg Config) (net.Conn, *Socket) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+	io.WriteString(conn, upgradeRequest)
 	one, head := make([]byte, 1), []byte(nil)
 	for !bytes.HasSuffix(head, []byte("\r\n\r\n")) {
 		if _, err := conn.Read(one); err != nil {

@@ -221,12 +221,13 @@ func TestAFailedCallAbortsItsStreams(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		start := time.Now()
 		if _, err := c.Call(context.Background(), "take", out.Descriptor(), CallOptions{Streams: []*stream.Stream{out}}); err == nil {
 			t.Fatal("not refused")
 		}
 		<-out.Done()
-		if out.Err() == nil {
-			t.Fatal("the stream of a failed call still stands")
+		if out.Err() == nil || time.Since(start) != 0 {
+			t.Fatalf("the stream of a failed call stood for %s and ended with %v", time.Since(start), out.Err())
 		}
 		if err := <-reason; err == nil {
 			t.Fatal("the receiver saw a regular end")

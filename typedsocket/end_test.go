@@ -213,14 +213,15 @@ func TestB026_CloseIsBoundedForAConnectionThatHangs(t *testing.T) {
 		c, s := newRig(t, Config{Peer: "client"}).connect(Config{Peer: "server"}, func(c, s net.Conn) (net.Conn, net.Conn) {
 			return &stuckConn{c, free}, s
 		})
+		s.link.Conn.Close() // without a close frame
 		start := time.Now()
+		<-s.Done()
 		c.Close(CloseNormal, "")
 		<-c.Done()
 		if d := time.Since(start); d > 3*closeWait {
 			t.Fatalf("took %s", d)
 		}
 		close(free)
-		<-s.Done()
 	})
 }
 
@@ -392,7 +393,7 @@ func TestB166_FrameLengthsOfEveryForm(t *testing.T) {
 				t.Fatal(err)
 			}
 			go io.Copy(io.Discard, conn)
-			conn.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"))
+			io.WriteString(conn, upgradeRequest)
 			s := <-r.accepted
 			conn.Write(header)
 			conn.Write(bytes.Repeat([]byte{0}, 4))

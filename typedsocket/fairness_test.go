@@ -33,17 +33,20 @@ func TestB031_FlowsShareASlowSocketByBytes(t *testing.T) {
 			func(c, s net.Conn) (net.Conn, net.Conn) { return c, &slowConn{s, 1 << 20} })
 		fill := func(flow string, size, n int) {
 			for range n {
-				if err := c.push(flow, itemOf(report(flow, size))); err != nil {
+				if err := c.pushLocked(flow, itemOf(report(flow, size))); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
+		c.mu.Lock() // all begin at once
 		fill("flood", large, 7)
 		names := make([]string, 0, flows)
 		for i := range flows - 1 {
 			names = append(names, string(rune('a'+i/26))+string(rune('a'+i%26)))
 			fill(names[i], small, 12)
 		}
+		c.mu.Unlock()
+		c.wakeWriter()
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
 		low, high := 1<<30, 0

@@ -2,6 +2,7 @@ package typedsocket
 
 import (
 	"context"
+	"io"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -27,6 +28,7 @@ func TestKeepaliveDecisions(t *testing.T) {
 		{"silent for 60 s", keepalive{nextPing: 67 * s, waiting: true, unanswered: 7 * s}, 65 * s, 5 * s, verdict{dead: true}},
 		{"silent for 59.9 s", keepalive{nextPing: 67 * s, waiting: true, unanswered: 7 * s}, 65*s - 1, 5 * s, verdict{wait: 1}},
 		{"no ping could leave for two minutes", keepalive{nextPing: 20 * s}, 120 * s, 5 * s, verdict{ping: true, wait: 20 * s}},
+		{"nor after an answered one", keepalive{nextPing: 20 * s, waiting: true}, 120 * s, 5 * s, verdict{ping: true, wait: 20 * s}},
 		{"then it has 40 s", keepalive{nextPing: 160 * s, waiting: true, unanswered: 120 * s}, 160*s - 1, 5 * s, verdict{wait: 1}},
 		{"and no more", keepalive{nextPing: 180 * s, waiting: true, unanswered: 120 * s}, 160 * s, 5 * s, verdict{dead: true}},
 	} {
@@ -124,7 +126,7 @@ func TestB019_APeerThatReadsButNeverAnswersIsDead(t *testing.T) {
 				}
 			}
 		}()
-		conn.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"))
+		io.WriteString(conn, upgradeRequest)
 		s := <-r.accepted
 		start := time.Now()
 		wantEnd(t, s, CloseSilent, true)

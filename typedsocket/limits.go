@@ -84,6 +84,10 @@ const (
 	// TLS records.
 	writeStep = 64 << 10
 
+	// writeSlack lets the last few bytes of a frame leave with the piece before
+	// them: a stream chunk of 64 KiB has 30 bytes of headers.
+	writeSlack = 1 << 10
+
 	// gatherBelow is the size from which a frame is written from where it
 	// lies. Below it a copy is cheaper than a write of its own.
 	gatherBelow = 16 << 10

@@ -34,6 +34,16 @@ func (l *link) Write(p []byte) (int, error) {
 	return l.Conn.Write(p)
 }
 
+// Close, when the library calls it on receipt of a close frame or of a broken
+// one, ends its reading alone: the writer still has an answer to send, and
+// closes the connection itself.
+func (l *link) Close() error {
+	if l.silent.Load() {
+		return l.Conn.SetReadDeadline(longAgo)
+	}
+	return l.Conn.Close()
+}
+
 // takeover ends the handshake: from now on reads are noted and writes dropped.
 func (l *link) takeover(heard func(n int)) {
 	l.heard = heard
@@ -67,5 +77,7 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	h.link = &link{Conn: conn, reader: rw.Reader}
-	return h.link, rw, nil
+	// The server's own writer goes past the link; this one does not, and it
+	// needs no memory, since nothing it is given leaves.
+	return h.link, bufio.NewReadWriter(rw.Reader, bufio.NewWriterSize(h.link, 16)), nil
 }

@@ -199,10 +199,8 @@ func (s *Socket) finish(end *EndError, flush bool) {
 	s.flush = flush
 	waits := s.pending
 	s.pending = nil
-	var dropped []queue.Item
 	deadline := s.flushEnd
 	if !flush {
-		s.queue.Drain(func(item queue.Item) { dropped = append(dropped, item) })
 		deadline = longAgo
 	}
 	// A write in progress was given up to writeStall; now it has less. The
@@ -216,9 +214,6 @@ func (s *Socket) finish(end *EndError, flush bool) {
 	for _, w := range waits {
 		w.stop()
 		w.failed(end)
-	}
-	for _, item := range dropped {
-		drop(item)
 	}
 	if first && s.streams != nil {
 		s.streams.Close(end)

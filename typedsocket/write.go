@@ -70,7 +70,7 @@ func (s *Socket) windUp(sound bool) {
 	if sound && end.Code != closeAbnormal {
 		s.sayClose(end)
 	}
-	s.link.Close()
+	s.link.Conn.Close()
 	// A connection whose Close does not end its Read must not hold us.
 	late := time.NewTimer(closeWait)
 	defer late.Stop()
@@ -256,7 +256,10 @@ func (w *frameWriter) flush() error {
 // lives as long as it takes one piece within writeStall.
 func (w *frameWriter) steps(p []byte) error {
 	for len(p) > 0 {
-		n := min(len(p), writeStep)
+		n := len(p)
+		if n > writeStep+writeSlack {
+			n = writeStep
+		}
 		if err := w.arm(); err != nil {
 			return err
 		}

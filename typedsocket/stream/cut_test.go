@@ -124,7 +124,7 @@ func TestAfterTheCut(t *testing.T) {
 // links, windows that close, and an end from one of four sides at a random
 // time. Whatever happens, both ends return.
 func TestB025_RacesOfCloseAndCredit(t *testing.T) {
-	seeds := 3000
+	seeds := 10_000
 	if testing.Short() {
 		seeds = 200
 	}

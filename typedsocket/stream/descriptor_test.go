@@ -59,15 +59,18 @@ func integrityWith(algorithm, byteLength, digest string) string {
 	return member("integrity", `{"algorithm":`+algorithm+`,"byteLength":`+byteLength+`,"digest":`+digest+`}`)
 }
 
-func TestReadDescriptorRules(t *testing.T) {
+type descriptorCase struct {
+	name, raw string
+	refused   bool
+	fault     string // the member at fault
+}
+
+// descriptorCases are the rules of the page, one line each.
+func descriptorCases() []descriptorCase {
 	quoted := `"` + someDigest + `"`
 	long := strings.Repeat("x", 255)
 	const all = "" // no member is at fault: the descriptor itself is
-	cases := []struct {
-		name, raw string
-		refused   bool
-		fault     string
-	}{
+	return []descriptorCase{
 		{"whole", member("", ""), false, ""},
 		{"no contentType", member("contentType", ""), false, ""},
 		{"no integrity", member("integrity", ""), false, ""},
@@ -133,7 +136,10 @@ func TestReadDescriptorRules(t *testing.T) {
 		{"longest", member("transport", `"`+strings.Repeat("x", MaxDescriptor-len(member("transport", `""`)))+`"`), false, ""},
 		{"too long", member("transport", `"`+strings.Repeat("x", 1+MaxDescriptor-len(member("transport", `""`)))+`"`), true, all},
 	}
-	for _, c := range cases {
+}
+
+func TestReadDescriptorRules(t *testing.T) {
+	for _, c := range descriptorCases() {
 		d, err := ReadDescriptor([]byte(c.raw))
 		if !c.refused {
 			if err != nil {

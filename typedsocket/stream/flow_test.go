@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,34 @@ import (
 	"serve.zone/relay/typedsocket/buffer"
 )
 
+// creditWatch looks at the frames of one stream on both wires.
+type creditWatch struct {
+	t               *testing.T
+	mu              sync.Mutex
+	sent, permit    uint64
+	credits, pauses int // permissions that were given, and used up
+}
+
+func (w *creditWatch) see(f frame) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch f.kind {
+	case kindData:
+		w.sent += uint64(len(f.payload))
+		if w.sent > w.permit {
+			w.t.Errorf("%d bytes sent with %d permitted", w.sent, w.permit)
+		}
+		if w.sent == w.permit {
+			w.pauses++
+		}
+	case kindCredit, kindOpenAck:
+		if f.value > 0 {
+			w.permit = f.value
+			w.credits++
+		}
+	}
+}
+
 // TestB040_EveryPauseIsFollowedByAResume sends 20 MiB to a reader that takes
 // a tenth of a second for each 64 KiB: the sender runs out of credit again and
 // again, and each time goes on.
@@ -22,29 +51,8 @@ func TestB040_EveryPauseIsFollowedByAResume(t *testing.T) {
 		t.Run(sh.name, func(t *testing.T) {
 			inBubble(t, nil, func(t *testing.T, p *pair) {
 				const total = 20 << 20
-				var mu sync.Mutex
-				var sent, permit uint64
-				pauses, credits := 0, 0
-				tap := func(f frame) {
-					mu.Lock()
-					defer mu.Unlock()
-					switch f.kind {
-					case kindData:
-						sent += uint64(len(f.payload))
-						if sent > permit {
-							t.Errorf("%d bytes sent with %d permitted", sent, permit)
-						}
-						if sent == permit {
-							pauses++
-						}
-					case kindCredit, kindOpenAck:
-						if f.value > 0 {
-							permit = f.value
-							credits++
-						}
-					}
-				}
-				p.toClient.tap, p.toServer.tap = tap, tap
+				watch := &creditWatch{t: t}
+				p.toClient.tap, p.toServer.tap = watch.see, watch.see
 				sender, receiver := sh.ends(t, p, nil)
 				data := noise(total, 40)
 				done := make(chan error, 1)
@@ -74,11 +82,11 @@ func TestB040_EveryPauseIsFollowedByAResume(t *testing.T) {
 				}
 				// The first credit is the window, each further one half of it
 				// more, up to the one at the last half that is read.
-				if want := 1 + total/(Window/2); credits != want {
-					t.Errorf("%d credits, want %d", credits, want)
+				if want := 1 + total/(Window/2); watch.credits != want {
+					t.Errorf("%d credits, want %d", watch.credits, want)
 				}
-				if want := total/(Window/2) - 1; pauses != want {
-					t.Errorf("the credit ran out %d times, want %d", pauses, want)
+				if want := total/(Window/2) - 1; watch.pauses != want {
+					t.Errorf("the credit ran out %d times, want %d", watch.pauses, want)
 				}
 			})
 		})
@@ -129,6 +137,23 @@ func TestSenderQueuesABoundedAmount(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEndWaitsForItsPlaceToo: the end is a frame like the others.
+func TestEndWaitsForItsPlaceToo(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, p *pair) {
+		sender, receiver := shapes[0].ends(t, p, nil)
+		p.toServer.set(func() { p.toServer.stalled = true })
+		go sendAll(sender, make([]byte, 4*ChunkSize))
+		synctest.Wait()
+		if p.toServer.peak > MaxQueued {
+			t.Errorf("%d bytes of memory queued, limit %d", p.toServer.peak, MaxQueued)
+		}
+		p.toServer.set(func() { p.toServer.stalled = false })
+		if _, err := receiveAll(receiver); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestChunkMemoryIsThatOfAFullChunk(t *testing.T) {
@@ -185,6 +210,25 @@ func TestInboxMemoryFollowsItsBytes(t *testing.T) {
 	})
 	if buffer.Lent() != before {
 		t.Error("buffers were not released")
+	}
+}
+
+// TestSecretsStaySecret: memory that a secret was copied to is erased as well.
+func TestSecretsStaySecret(t *testing.T) {
+	for name, size := range map[string]int{"put to the bytes before": 6, "moved to smaller memory": 6000} {
+		var in inbox
+		in.put(buffer.Of([]byte("open")))
+		b := buffer.Get(Window)
+		b.Append([]byte(strings.Repeat("secret", size/6)))
+		b.Erase()
+		in.put(b)
+		if last := in.queue[len(in.queue)-1]; !last.Secret() || last.Size() > chunkMemory {
+			t.Errorf("%s: secret %v, memory %d", name, last.Secret(), last.Size())
+		}
+		if want := 1 + size/6000; len(in.queue) != want {
+			t.Errorf("%s: %d buffers", name, len(in.queue))
+		}
+		in.drop(false)
 	}
 }
 
@@ -272,8 +316,16 @@ func TestCarrierThatRefuses(t *testing.T) {
 				if err := step(p, sender, receiver); !isAny(err, errFull) {
 					t.Errorf("got %v", err)
 				}
-				if n := p.client.Stats().Ended[OutcomeSocket] + p.server.Stats().Ended[OutcomeSocket]; n != 1 {
+				c, s := p.client.Stats(), p.server.Stats()
+				if n := c.Ended[OutcomeSocket] + s.Ended[OutcomeSocket]; n != 1 {
 					t.Errorf("%d ends ended by it", n)
+				}
+				ended := p.client
+				if s.Ended[OutcomeSocket] > 0 {
+					ended = p.server
+				}
+				if live := ended.Stats().Live; live != 0 {
+					t.Errorf("%d live", live)
 				}
 			})
 		})

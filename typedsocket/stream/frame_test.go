@@ -2,6 +2,7 @@ package stream
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"strings"
 	"testing"
@@ -78,8 +79,28 @@ func TestErrorsRepeatNoPeersText(t *testing.T) {
 	}
 }
 
+func TestOutcomesHaveNames(t *testing.T) {
+	seen := map[string]bool{}
+	for _, o := range Outcomes() {
+		if o.String() == "" || seen[o.String()] {
+			t.Errorf("outcome %d is called %q", o, o)
+		}
+		seen[o.String()] = true
+	}
+	if len(seen) != int(numOutcomes) || numOutcomes.String() != "unknown" || Kind(0).String() != "unknown" {
+		t.Errorf("names %v", seen)
+	}
+}
+
 // FuzzReadFrame holds the reader against the header it would write itself.
 func FuzzReadFrame(f *testing.F) {
+	for _, v := range frameVectors() {
+		p, err := hex.DecodeString(v.Hex)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(p)
+	}
 	for kind := range Kind(9) {
 		h := header(kind, uint32(kind), 1<<uint(kind))
 		f.Add(append(h[:], "payload"...))

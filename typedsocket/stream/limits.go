@@ -42,6 +42,11 @@ const (
 	// 1,800 with the longest streamId.
 	MaxReceipt = 4 << 10
 
+	// MaxStrayAnswers bounds how often in its life a socket answers frames of no
+	// stream. Their senders are at fault, or late; without a bound a peer that
+	// reads nothing could fill the socket's own queue with our answers.
+	MaxStrayAnswers = 1 << 10
+
 	// MaxTotal is the largest count of bytes: what a JSON number holds exactly
 	// (typedsocket.md §1.9).
 	MaxTotal = 1<<53 - 1

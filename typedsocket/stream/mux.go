@@ -48,7 +48,6 @@ func (c Config) withDefaults() Config {
 // use; none blocks.
 type Mux struct {
 	cfg   Config
-	born  time.Time
 	newID func() string // replaced by tests that compare bytes
 
 	mu       sync.Mutex // guards what follows and every stream's fields
@@ -60,6 +59,7 @@ type Mux struct {
 	highest  uint32    // the highest number the peer has used
 	opens    bool      // the peer has opened a stream
 	deaf     bool      // the peer has let one lapse
+	strays   int       // answers given to frames of no stream
 	stats    Stats
 }
 
@@ -67,7 +67,6 @@ type Mux struct {
 func NewMux(cfg Config) *Mux {
 	m := &Mux{
 		cfg:     cfg.withDefaults(),
-		born:    time.Now(),
 		newID:   randomID,
 		offered: make(map[string]*Stream),
 		open:    make(map[uint32]*Stream),
@@ -236,6 +235,3 @@ func (m *Mux) control(kind Kind, number uint32, value uint64, payload string) er
 func (m *Mux) wrap(err error) error {
 	return fmt.Errorf("streams with %s: %w", m.cfg.Peer, err)
 }
-
-// now is the time since the Mux was made, for what is compared without a lock.
-func (m *Mux) now() int64 { return int64(time.Since(m.born)) }

@@ -12,68 +12,75 @@ import (
 	"serve.zone/relay/typedsocket/buffer"
 )
 
-// TestFramesThatBreakARule lets the peer say one wrong frame. It must end that
-// stream by the rule's name, tell the peer unless the frame was its last word,
-// and touch neither the other stream nor the socket.
-func TestFramesThatBreakARule(t *testing.T) {
+// Where a stream stands when the wrong frame comes.
+
+// arriving has 10 of at most 20 bytes received.
+func arriving(sc *script) *Stream {
+	s := sc.opened(Receive)
+	s.permit = 20
+	sc.frame(kindData, s.number, 0, "0123456789")
+	return s
+}
+
+// arrived has its end as well.
+func arrived(sc *script) *Stream {
+	s := arriving(sc)
+	sc.frame(kindEnd, s.number, 10, "")
+	return s
+}
+
+// sending has 10 of at most 20 bytes sent.
+func sending(sc *script) *Stream {
+	s := sc.opened(Send)
+	sc.frame(kindCredit, s.number, 20, "")
+	s.Write([]byte("0123456789"))
+	return s
+}
+
+// sent has said its end as well.
+func sent(sc *script) *Stream {
+	s := sending(sc)
+	s.take(Send)
+	s.m.mu.Lock()
+	s.sendEnd()
+	s.m.mu.Unlock()
+	s.give()
+	return s
+}
+
+type ruleCase struct {
+	name    string
+	stream  func(*script) *Stream
+	kind    Kind
+	value   uint64
+	payload string
+	rule    Rule
+}
+
+// ruleCases are the wrong frames of an open stream.
+func ruleCases() []ruleCase {
 	long := strings.Repeat("x", MaxReason+1)
 	full := strings.Repeat("x", ChunkSize)
-	data := func(sc *script) *Stream { // 10 of at most 20 bytes have arrived
-		s := sc.opened(Receive)
-		s.permit = 20
-		sc.frame(kindData, s.number, 0, "0123456789")
-		return s
-	}
-	ended := func(sc *script) *Stream { // and then the end
-		s := data(sc)
-		sc.frame(kindEnd, s.number, 10, "")
-		return s
-	}
-	sending := func(sc *script) *Stream { // 10 bytes were sent
-		s := sc.opened(Send)
-		sc.frame(kindCredit, s.number, 20, "")
-		s.Write([]byte("0123456789"))
-		return s
-	}
-	sent := func(sc *script) *Stream { // and then the end
-		s := sending(sc)
-		s.take(Send)
-		s.m.mu.Lock()
-		s.sendEnd()
-		s.m.mu.Unlock()
-		s.give()
-		return s
-	}
-	one := buffer.Of([]byte("x"))
-	small := one.Size() // what the other stream holds, and nothing else
-	one.Release()
-	cases := []struct {
-		name    string
-		stream  func(*script) *Stream
-		kind    Kind
-		value   uint64
-		payload string
-		rule    Rule
-	}{
-		{"an open-ack for an open stream", data, kindOpenAck, 0, "peer1", RuleOpenedTwice},
-		{"data without bytes", data, kindData, 10, "", RulePayload},
-		{"a chunk too large", data, kindData, 10, full + "x", RulePayload},
-		{"data beyond the number range", data, kindData, MaxTotal + 1, "x", RuleValue},
-		{"data before what has come", data, kindData, 9, "x", RuleOffset},
-		{"data behind a gap", data, kindData, 11, "x", RuleOffset},
-		{"data beyond the credit", data, kindData, 10, "01234567890", RuleCreditExceeded},
-		{"data beyond the credit by much", data, kindData, 10, full, RuleCreditExceeded},
-		{"data after the end", ended, kindData, 10, "x", RuleAfterEnd},
-		{"a second end", ended, kindEnd, 10, "", RuleAfterEnd},
-		{"an end with a payload", data, kindEnd, 10, "x", RulePayload},
-		{"an end of fewer bytes", data, kindEnd, 9, "", RuleTotal},
-		{"an end of more bytes", data, kindEnd, 11, "", RuleTotal},
-		{"credit from the sender", data, kindCredit, 30, "", RuleDirection},
-		{"acceptance from the sender", data, kindAccept, 10, "{}", RuleDirection},
-		{"rejection from the sender", data, kindReject, 0, "no", RuleDirection},
-		{"an abort with a value", data, kindAbort, 1, "x", RuleValue},
-		{"an abort too long", data, kindAbort, 0, long, RulePayload},
-		{"an abort that is no text", data, kindAbort, 0, "\xff", RuleText},
+	return []ruleCase{
+		{"an open-ack for an open stream", arriving, kindOpenAck, 0, "peer1", RuleOpenedTwice},
+		{"data without bytes", arriving, kindData, 10, "", RulePayload},
+		{"a chunk too large", arriving, kindData, 10, full + "x", RulePayload},
+		{"data beyond the number range", arriving, kindData, MaxTotal + 1, "x", RuleValue},
+		{"data before what has come", arriving, kindData, 9, "x", RuleOffset},
+		{"data behind a gap", arriving, kindData, 11, "x", RuleOffset},
+		{"data beyond the credit", arriving, kindData, 10, "01234567890", RuleCreditExceeded},
+		{"data beyond the credit by much", arriving, kindData, 10, full, RuleCreditExceeded},
+		{"data after the end", arrived, kindData, 10, "x", RuleAfterEnd},
+		{"a second end", arrived, kindEnd, 10, "", RuleAfterEnd},
+		{"an end with a payload", arriving, kindEnd, 10, "x", RulePayload},
+		{"an end of fewer bytes", arriving, kindEnd, 9, "", RuleTotal},
+		{"an end of more bytes", arriving, kindEnd, 11, "", RuleTotal},
+		{"credit from the sender", arriving, kindCredit, 30, "", RuleDirection},
+		{"acceptance from the sender", arriving, kindAccept, 10, "{}", RuleDirection},
+		{"rejection from the sender", arriving, kindReject, 0, "no", RuleDirection},
+		{"an abort with a value", arriving, kindAbort, 1, "x", RuleValue},
+		{"an abort too long", arriving, kindAbort, 0, long, RulePayload},
+		{"an abort that is no text", arriving, kindAbort, 0, "\xff", RuleText},
 
 		{"data from the receiver", sending, kindData, 10, "x", RuleDirection},
 		{"an end from the receiver", sending, kindEnd, 10, "", RuleDirection},
@@ -91,7 +98,16 @@ func TestFramesThatBreakARule(t *testing.T) {
 		{"a rejection too long", sent, kindReject, 0, long, RulePayload},
 		{"a rejection that is no text", sent, kindReject, 0, "\xc3", RuleText},
 	}
-	for _, c := range cases {
+}
+
+// TestFramesThatBreakARule lets the peer say one wrong frame. It must end that
+// stream by the rule's name, tell the peer unless the frame was its last word,
+// and touch neither the other stream nor the socket.
+func TestFramesThatBreakARule(t *testing.T) {
+	one := buffer.Of([]byte("x"))
+	small := one.Size() // what the other stream holds, and nothing else
+	one.Release()
+	for _, c := range ruleCases() {
 		t.Run(c.name, func(t *testing.T) {
 			sc := newScript(t, Config{})
 			other := sc.accepted(Receive, 2, 0)
@@ -175,6 +191,12 @@ func TestOpenAcksThatBreakARule(t *testing.T) {
 			if sender.Err() != nil || (receiver.Err() != nil) != c.ends {
 				t.Errorf("sender: %v, receiver: %v", sender.Err(), receiver.Err())
 			}
+			// A new number is used up, whatever else was wrong.
+			late := sc.m.Stats().LateFrames
+			sc.frame(kindAbort, c.number, 0, "")
+			if used := sc.m.Stats().LateFrames > late; used != (c.number != 9) {
+				t.Errorf("number used: %v", used)
+			}
 			sc.m.Close(nil)
 		})
 	}
@@ -223,6 +245,28 @@ func TestFramesOfNoStream(t *testing.T) {
 	}
 	if sc.m.Stats().Ended[OutcomeProtocol] != 0 {
 		t.Error("a stream ended by a frame of none")
+	}
+}
+
+// TestStrayFramesAreAnsweredSoOften: not for ever (B172 for another protocol).
+func TestStrayFramesAreAnsweredSoOften(t *testing.T) {
+	sc := newScript(t, Config{})
+	for i := range uint32(MaxStrayAnswers) {
+		sc.frame(kindOpenAck, 2*i+2, 0, "nobody")
+		sc.frame(kindData, 1, 0, "x")
+	}
+	if got := len(sc.heard()); got != MaxStrayAnswers {
+		t.Errorf("%d answers", got)
+	}
+	if stats := sc.m.Stats(); stats.LateFrames != MaxStrayAnswers || stats.ProtocolErrors != MaxStrayAnswers {
+		t.Errorf("stats %+v", stats)
+	}
+	s := sc.offer(Receive)
+	sc.frame(kindOpenAck, 2*MaxStrayAnswers+2, 0, s.ID())
+	sc.frame(kindData, s.number, 1, "x")
+	want := []string{fmt.Sprintf("credit %d %d", s.number, Window), fmt.Sprintf("abort %d 0 wrong-offset", s.number)}
+	if got := sc.heard(); !slices.Equal(got, want) {
+		t.Errorf("a stream's own frames are %q", got)
 	}
 }
 

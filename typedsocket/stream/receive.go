@@ -72,7 +72,7 @@ func (m *Mux) opened(f frame, s *Stream) error {
 		// No fault of the peer's: we may have given the stream up while its
 		// open-ack was on its way.
 		m.stats.LateFrames++
-		m.control(kindAbort, f.number, 0, ReasonNotOffered)
+		m.answerStray(f, ReasonNotOffered)
 		return nil
 	}
 	delete(m.offered, s.id)
@@ -105,14 +105,23 @@ func (m *Mux) stray(f frame) error {
 	return nil
 }
 
-// refuse answers a frame that breaks a rule and belongs to no stream. A lost
-// answer costs nothing here, so a full queue does not matter.
+// refuse answers a frame that breaks a rule and belongs to no stream.
 func (m *Mux) refuse(f frame, rule Rule) error {
 	m.stats.ProtocolErrors++
 	if !f.kind.terminal() {
-		m.control(kindAbort, f.number, 0, string(rule))
+		m.answerStray(f, string(rule))
 	}
 	return &ProtocolError{Peer: m.cfg.Peer, Number: f.number, Kind: f.kind, Rule: rule}
+}
+
+// answerStray tells the peer that a number means nothing here. A lost answer
+// costs nothing, so neither a full queue nor the bound matters.
+func (m *Mux) answerStray(f frame, reason string) {
+	if m.strays == MaxStrayAnswers {
+		return
+	}
+	m.strays++
+	m.control(kindAbort, f.number, 0, reason)
 }
 
 // breach ends a stream because its peer broke a rule.

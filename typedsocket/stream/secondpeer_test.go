@@ -153,76 +153,76 @@ const theirs = `{"_isVirtualStream":true,"protocol":"virtual-stream-v1","streamI
 // and what the page alone describes.
 func TestSecondImplementation(t *testing.T) {
 	data := noise(3_000_001, 2)
-	t.Run("we create and send", func(t *testing.T) {
-		withSecondPeer(t, func(m *Mux, p *secondPeer) {
-			s, _ := m.Offer(Options{Direction: Send})
-			s.Published()
-			p.number = 2
-			p.say(1, 100_000, []byte(s.ID()))
-			var got []byte
-			var peerErr, err error
-			both(func() { got, peerErr = p.receive(100_000, `{"at":"noon"}`) }, func() {
-				var r Receipt
-				if r, err = sendAll(s, data); string(r.Raw) != `{"at":"noon"}` {
-					t.Errorf("receipt %s", r.Raw)
+	for _, c := range []struct {
+		name string
+		move func(t *testing.T, m *Mux, p *secondPeer, data []byte) (got []byte, err, peerErr error)
+		data []byte
+	}{
+		{"we create and send", weCreateAndSend, data},
+		{"we create and receive", weCreateAndReceive, data},
+		{"they create and send", theyCreateAndSend, data},
+		{"they create and receive", theyCreateAndReceive, data[:300]},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			withSecondPeer(t, func(m *Mux, p *secondPeer) {
+				got, err, peerErr := c.move(t, m, p, c.data)
+				if err != nil || peerErr != nil || !bytes.Equal(got, c.data) {
+					t.Errorf("%v, %v, %d bytes", err, peerErr, len(got))
 				}
 			})
-			if err != nil || peerErr != nil || !bytes.Equal(got, data) {
-				t.Errorf("%v, %v, %d bytes", err, peerErr, len(got))
-			}
 		})
+	}
+}
+
+func weCreateAndSend(t *testing.T, m *Mux, p *secondPeer, data []byte) (got []byte, err, peerErr error) {
+	s, _ := m.Offer(Options{Direction: Send})
+	s.Published()
+	p.number = 2
+	p.say(1, 100_000, []byte(s.ID()))
+	both(func() { got, peerErr = p.receive(100_000, `{"at":"noon"}`) }, func() {
+		var r Receipt
+		if r, err = sendAll(s, data); string(r.Raw) != `{"at":"noon"}` {
+			t.Errorf("receipt %s", r.Raw)
+		}
 	})
-	t.Run("we create and receive", func(t *testing.T) {
-		withSecondPeer(t, func(m *Mux, p *secondPeer) {
-			s, _ := m.Offer(Options{Direction: Receive})
-			s.Published()
-			p.number = 2
-			p.say(1, 0, []byte(s.ID()))
-			var got []byte
-			var peerErr, err error
-			both(func() { peerErr = p.send(data) }, func() { got, err = receiveAll(s) })
-			if err != nil || peerErr != nil || !bytes.Equal(got, data) {
-				t.Errorf("%v, %v, %d bytes", err, peerErr, len(got))
-			}
-		})
+	return got, err, peerErr
+}
+
+func weCreateAndReceive(t *testing.T, m *Mux, p *secondPeer, data []byte) (got []byte, err, peerErr error) {
+	s, _ := m.Offer(Options{Direction: Receive})
+	s.Published()
+	p.number = 2
+	p.say(1, 0, []byte(s.ID()))
+	both(func() { peerErr = p.send(data) }, func() { got, err = receiveAll(s) })
+	return got, err, peerErr
+}
+
+func theyCreateAndSend(t *testing.T, m *Mux, p *secondPeer, data []byte) (got []byte, err, peerErr error) {
+	s, err := m.Open(fmt.Appendf(nil, theirs, "send"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.permit, err = p.awaitOpen("theirs"); err != nil || p.permit != 1<<20 {
+		t.Fatal(p.permit, err)
+	}
+	both(func() { peerErr = p.send(data) }, func() { got, err = receiveAll(s) })
+	return got, err, peerErr
+}
+
+// theyCreateAndReceive permits one byte at a time.
+func theyCreateAndReceive(t *testing.T, m *Mux, p *secondPeer, data []byte) (got []byte, err, peerErr error) {
+	s, err := m.Open(fmt.Appendf(nil, theirs, "receive"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if value, err := p.awaitOpen("theirs"); err != nil || value != 0 {
+		t.Fatal(value, err)
+	}
+	p.say(3, 1, nil)
+	both(func() { got, peerErr = p.receive(1, `{}`) }, func() {
+		if _, err = io.Copy(s, bytes.NewReader(data)); err == nil {
+			_, err = s.CloseSend(context.Background())
+		}
 	})
-	t.Run("they create and send", func(t *testing.T) {
-		withSecondPeer(t, func(m *Mux, p *secondPeer) {
-			s, err := m.Open(fmt.Appendf(nil, theirs, "send"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if p.permit, err = p.awaitOpen("theirs"); err != nil || p.permit != 1<<20 {
-				t.Fatal(p.permit, err)
-			}
-			var got []byte
-			var peerErr error
-			both(func() { peerErr = p.send(data) }, func() { got, err = receiveAll(s) })
-			if err != nil || peerErr != nil || !bytes.Equal(got, data) {
-				t.Errorf("%v, %v, %d bytes", err, peerErr, len(got))
-			}
-		})
-	})
-	t.Run("they create and receive", func(t *testing.T) {
-		withSecondPeer(t, func(m *Mux, p *secondPeer) {
-			s, err := m.Open(fmt.Appendf(nil, theirs, "receive"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if value, err := p.awaitOpen("theirs"); err != nil || value != 0 {
-				t.Fatal(value, err)
-			}
-			p.say(3, 1, nil)
-			var got []byte
-			var peerErr error
-			both(func() { got, peerErr = p.receive(1, `{}`) }, func() { // one byte at a time
-				if _, err = io.Copy(s, bytes.NewReader(data[:300])); err == nil {
-					_, err = s.CloseSend(context.Background())
-				}
-			})
-			if err != nil || peerErr != nil || !bytes.Equal(got, data[:300]) {
-				t.Errorf("%v, %v, %d bytes", err, peerErr, len(got))
-			}
-		})
-	})
+	return got, err, peerErr
 }

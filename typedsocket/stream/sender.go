@@ -87,7 +87,7 @@ func (s *Stream) room() (int, error) {
 	defer s.m.mu.Unlock()
 	for {
 		switch {
-		case s.state == stateEnded || s.ended:
+		case s.state == stateEnded:
 			return 0, s.over()
 		case s.state == stateOpen && s.permit > s.moved && s.hasPlace():
 			return int(min(ChunkSize, s.permit-s.moved)), nil

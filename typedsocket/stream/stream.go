@@ -20,7 +20,7 @@ const (
 
 // Stream is one end of a directional byte stream. Write, ReadFrom and
 // CloseSend are a sender's, Read, WriteTo, Accept, Reject and KeepAlive a
-// receiver's; the others return or wrap ErrDirection. One Read, Write or
+// receiver's; on the other end they return ErrDirection. One Read, Write or
 // CloseSend runs at a time, another meanwhile returns ErrBusy; every other
 // method may be called at any time from anywhere.
 type Stream struct {
@@ -32,11 +32,10 @@ type Stream struct {
 	descriptor  []byte // nil when the peer made it
 	creator     bool   // this side made the descriptor
 
-	wake     chan struct{} // to the one call that may wait: something changed
-	done     chan struct{} // closed at the end
-	hash     hash.Hash     // of the bytes moved; belongs to the call in progress
-	queued   atomic.Int64  // memory of frames in the carrier
-	progress atomic.Int64  // Mux.now of the last progress
+	wake   chan struct{} // to the one call that may wait: something moved
+	done   chan struct{} // closed at the end
+	hash   hash.Hash     // of the bytes moved; belongs to the call in progress
+	queued atomic.Int64  // memory of frames in the carrier
 
 	// Guarded by Mux.mu.
 	state    state
@@ -52,8 +51,8 @@ type Stream struct {
 	read     uint64     // receiver: bytes the application has read
 	in       inbox      // receiver: bytes not yet read
 	lapse    *time.Timer
-	waits    bool  // the call in progress waits for the peer
-	since    int64 // Mux.now when it began to
+	waits    bool      // the call in progress waits for the peer
+	since    time.Time // when it began to, or last saw something move
 	idle     *time.Timer
 	idleRuns bool // idle will fire
 }

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+
+	"serve.zone/relay/typedsocket/buffer"
 )
 
 // step brings a stream somewhere in its life. It returns both ends.
@@ -268,6 +271,113 @@ func TestAbortAll(t *testing.T) {
 			if remote := s.m == p.server; !aborted(s.Err(), remote, "draining") {
 				t.Errorf("%v", s.Err())
 			}
+		}
+	})
+}
+
+// TestTooManyBytesAreStoppedAtOnce: not only at the end.
+func TestTooManyBytesAreStoppedAtOnce(t *testing.T) {
+	want := sumOf([]byte("abc"))
+	inBubble(t, nil, func(t *testing.T, p *pair) {
+		sender, receiver := shapes[0].ends(t, p, &want)
+		var wrong *IntegrityError
+		if _, err := sender.Write([]byte("abcd")); !errors.As(err, &wrong) {
+			t.Errorf("Write: %v", err)
+		}
+		<-receiver.Done()
+	})
+	inBubble(t, nil, func(t *testing.T, p *pair) {
+		sender, receiver := shapes[0].ends(t, p, &want)
+		sender.integrity = nil
+		if _, err := sender.Write([]byte("abcd")); err != nil {
+			t.Errorf("Write: %v", err)
+		}
+		<-receiver.Done()
+		var wrong *IntegrityError
+		if _, err := receiver.Read(make([]byte, 4)); !errors.As(err, &wrong) {
+			t.Errorf("Read: %v", err)
+		}
+	})
+}
+
+// slowWriter holds a write until it is let go.
+type slowWriter struct {
+	begun, goOn chan struct{}
+	got         []byte
+}
+
+func (w *slowWriter) Write(p []byte) (int, error) {
+	close(w.begun)
+	<-w.goOn
+	w.got = append(w.got, p...)
+	return len(p), nil
+}
+
+// TestAbortUnderAWrite ends a stream while WriteTo is inside the writer: the
+// bytes the writer looks at stay until it is done with them.
+func TestAbortUnderAWrite(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, p *pair) {
+		sender, receiver := shapes[0].ends(t, p, nil)
+		data := noise(3*ChunkSize, 3)
+		sender.Write(data)
+		w := &slowWriter{begun: make(chan struct{}), goOn: make(chan struct{})}
+		done := make(chan error)
+		go func() {
+			_, err := receiver.WriteTo(w)
+			done <- err
+		}()
+		<-w.begun
+		sender.Abort("stop")
+		<-receiver.Done()
+		// What was given back too early would be filled with other bytes now.
+		var others []*buffer.Buffer
+		for range 8 {
+			others = append(others, buffer.Of(make([]byte, ChunkSize)))
+		}
+		close(w.goOn)
+		if err := <-done; !aborted(err, true, "stop") {
+			t.Errorf("WriteTo: %v", err)
+		}
+		if !bytes.Equal(w.got, data[:len(w.got)]) {
+			t.Error("the writer saw other bytes")
+		}
+		for _, b := range others {
+			b.Release()
+		}
+	})
+}
+
+// slowReader holds a read until it is let go.
+type slowReader struct{ begun, goOn chan struct{} }
+
+func (r slowReader) Read(p []byte) (int, error) {
+	close(r.begun)
+	<-r.goOn
+	return copy(p, "late"), nil
+}
+
+// TestAbortUnderARead ends a stream while ReadFrom is inside the source.
+func TestAbortUnderARead(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, p *pair) {
+		sender, receiver := shapes[0].ends(t, p, nil)
+		r := slowReader{make(chan struct{}), make(chan struct{})}
+		done := make(chan error)
+		go func() {
+			n, err := sender.ReadFrom(r)
+			if n != 0 {
+				t.Errorf("%d bytes counted", n)
+			}
+			done <- err
+		}()
+		<-r.begun
+		receiver.Reject("stop")
+		<-sender.Done()
+		close(r.goOn)
+		if err := <-done; !rejected(err, true, "stop") {
+			t.Errorf("ReadFrom: %v", err)
+		}
+		if sent := sender.m.Stats().BytesOut; sent != 0 {
+			t.Errorf("%d bytes queued after the end", sent)
 		}
 	})
 }

@@ -34,7 +34,7 @@ func (s *Stream) give() {
 // and on return.
 func (s *Stream) wait(ctx context.Context) error {
 	s.waits = true
-	s.since = s.m.now()
+	s.since = time.Now()
 	s.watch(s.m.cfg.IdleLimit)
 	s.m.mu.Unlock()
 	var err error
@@ -71,8 +71,7 @@ func (s *Stream) idled() {
 		return
 	}
 	limit := s.m.cfg.IdleLimit
-	still := time.Duration(s.m.now() - max(s.since, s.progress.Load()))
-	if still < limit {
+	if still := time.Since(s.since); still < limit {
 		s.watch(limit - still)
 		return
 	}
@@ -80,11 +79,10 @@ func (s *Stream) idled() {
 	s.fail(OutcomeIdle, err, kindAbort, ReasonIdle)
 }
 
-// progressed notes that the peer or the carrier moved something, and wakes the
-// call that waits for it. It takes no lock: the carrier may call it from
-// anywhere.
+// progressed tells the call that waits, if any, that the peer or the carrier
+// moved something; it looks, and begins its wait anew. It takes no lock: the
+// carrier may call it from anywhere.
 func (s *Stream) progressed() {
-	s.progress.Store(s.m.now())
 	select {
 	case s.wake <- struct{}{}:
 	default:

@@ -1,0 +1,206 @@
+package typedsocket
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// wire is a peer that sees bytes: what it reads is kept.
+type wire struct {
+	conn net.Conn
+	done chan []byte // everything read, once the connection has ended
+}
+
+const upgradeRequest = "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+	"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+
+// wired upgrades over a bare connection; wrap changes the server's end.
+func (r *rig) wired(wrap func(net.Conn) net.Conn) (*wire, *Socket) {
+	r.t.Helper()
+	conn, err := r.listener.dial(func(c, s net.Conn) (net.Conn, net.Conn) { return c, wrap(s) })(context.Background(), "", "")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	w := &wire{conn: conn, done: make(chan []byte, 1)}
+	io.WriteString(conn, upgradeRequest)
+	one, head := make([]byte, 1), []byte(nil)
+	for !bytes.HasSuffix(head, []byte("\r\n\r\n")) {
+		if _, err := conn.Read(one); err != nil {
+			r.t.Fatal(err)
+		}
+		head = append(head, one...)
+	}
+	go func() { all, _ := io.ReadAll(conn); w.done <- all }()
+	return w, <-r.accepted
+}
+
+func (w *wire) send(opcode byte, payload []byte) {
+	w.conn.Write(append(appendHeader(nil, opcode, len(payload), new([4]byte)), payload...))
+}
+
+func same(c net.Conn) net.Conn { return c }
+
+// TestOneCloseFrameLeaves whoever closes: the library's own echo does not.
+func TestOneCloseFrameLeaves(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w, s := newRig(t, Config{Peer: "raw"}).wired(same)
+		synctest.Wait()
+		w.send(opClose, closePayload(CloseGoingAway, "bye"))
+		wantEnd(t, s, CloseGoingAway, true)
+		w.conn.Close()
+		if got := <-w.done; !bytes.Equal(got, appendControl(nil, opClose, closePayload(CloseGoingAway, ""), nil)) {
+			t.Fatalf("sent % x", got)
+		}
+	})
+	bubble(t, func(t *testing.T) {
+		w, s := newRig(t, Config{Peer: "raw"}).wired(same)
+		synctest.Wait()
+		s.Close(CloseRestart, "draining")
+		synctest.Wait()
+		w.send(opClose, closePayload(CloseRestart, ""))
+		<-s.Done()
+		w.conn.Close()
+		if got := <-w.done; !bytes.Equal(got, appendControl(nil, opClose, closePayload(CloseRestart, "draining"), nil)) {
+			t.Fatalf("sent % x", got)
+		}
+	})
+}
+
+// TestNothingIsServedWhileClosing: a request that crosses our close frame is
+// nobody's any more.
+func TestNothingIsServedWhileClosing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		served := 0
+		w, s := newRig(t, Config{Peer: "raw", Handler: HandlerFunc(func(r *Request) { served++; r.Drop() })}).wired(same)
+		s.Close(CloseRestart, "draining")
+		synctest.Wait()
+		w.send(opText, []byte(`{"method":"m","request":{},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`))
+		synctest.Wait()
+		w.send(opClose, closePayload(CloseRestart, ""))
+		<-s.Done()
+		w.conn.Close()
+		<-w.done
+		if served != 0 {
+			t.Fatal("served")
+		}
+	})
+}
+
+// TestOnlyTheLastOfManyPingsIsAnswered (RFC 6455 §5.5.3): a flood of them
+// holds no memory.
+func TestOnlyTheLastOfManyPingsIsAnswered(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		w, s := newRig(t, Config{Peer: "raw"}).wired(func(c net.Conn) net.Conn { return &hookConn{Conn: c, before: func() { <-hold }} })
+		synctest.Wait()
+		if err := s.push("f", itemOf(newNull())); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // the writer is held in the first frame
+		for i := range 100 {
+			w.send(opPing, []byte{byte(i)})
+		}
+		synctest.Wait()
+		close(hold)
+		synctest.Wait()
+		w.conn.Close()
+		<-s.Done()
+		want := append(append(appendHeader(nil, opText, 4, nil), "null"...), appendControl(nil, opPong, []byte{99}, nil)...)
+		if got := <-w.done; !bytes.Equal(got, want) {
+			t.Fatalf("sent % x, want % x", got, want)
+		}
+	})
+}
+
+// hookConn calls functions around each large write of the server's end.
+type hookConn struct {
+	net.Conn
+	before  func()      // before a write
+	after   func()      // after one
+	failed  func(error) // after one that failed
+	handled bool
+}
+
+func (c *hookConn) Write(p []byte) (int, error) {
+	if bytes.HasPrefix(p, []byte("HTTP/1.1 101")) {
+		return c.Conn.Write(p)
+	}
+	if c.before != nil {
+		c.before()
+	}
+	n, err := c.Conn.Write(p)
+	if err != nil && c.failed != nil {
+		c.failed(err)
+	}
+	if err == nil && c.after != nil && !c.handled {
+		c.handled = true
+		c.after()
+	}
+	return n, err
+}
+
+// TestCutBetweenTwoPiecesOfAFrame: the first piece has left, and neither
+// another piece nor a close frame follows it into the torn frame.
+func TestCutBetweenTwoPiecesOfAFrame(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var s *Socket
+		cut := make(chan struct{})
+		hook := &hookConn{}
+		hook.after = func() {
+			go func() { defer close(cut); s.Cut(CloseCustodyEnded, "custody ended") }()
+			<-s.Ending()
+		}
+		w, socket := newRig(t, Config{Peer: "raw"}).wired(func(c net.Conn) net.Conn { hook.Conn = c; return hook })
+		s = socket
+		synctest.Wait()
+		b := newNull()
+		b.Append(make([]byte, 1<<20))
+		if err := s.push("f", itemOf(b)); err != nil {
+			t.Fatal(err)
+		}
+		<-cut
+		<-s.Done()
+		w.conn.Close()
+		if got := <-w.done; len(got) != writeStep || got[len(got)-1] != 0 {
+			t.Fatalf("%d bytes left, the last % x", len(got), got[len(got)-8:])
+		}
+	})
+}
+
+// TestCutWaitsForTheWriteInProgress: it returns when the connection has let go
+// of the write, not before.
+func TestCutWaitsForTheWriteInProgress(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		hook := &hookConn{failed: func(err error) {
+			if !os.IsTimeout(err) {
+				t.Errorf("interrupted by %v", err)
+			}
+			time.Sleep(time.Second)
+		}}
+		r := newRig(t, Config{Peer: "raw"})
+		conn, err := r.listener.dial(func(c, s net.Conn) (net.Conn, net.Conn) { hook.Conn = s; return c, hook })(context.Background(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(conn, upgradeRequest)
+		io.ReadAtLeast(conn, make([]byte, 4096), 100) // the answer, and nothing after it
+		s := <-r.accepted
+		if err := s.push("f", itemOf(newNull())); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		start := time.Now()
+		s.Cut(CloseCustodyEnded, "custody ended")
+		if d := time.Since(start); d != time.Second {
+			t.Fatalf("Cut returned after %s", d)
+		}
+		conn.Close()
+		<-s.Done()
+	})
+}
