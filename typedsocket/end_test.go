@@ -33,8 +33,8 @@ func closeSeen(t testing.TB, peer *websocket.Conn) websocket.CloseError {
 	}
 }
 
-func TestMalformedTextEndsTheSocketOrIsDropped(t *testing.T) {
-	// TestR03: each malformed frame; the process stays up and counts it.
+func TestR03_MalformedTextEndsTheSocketOrIsDropped(t *testing.T) {
+	// Each is refused with its rule; the process stays up and counts it.
 	malformed := []string{
 		`not json`, `{"a":1} {}`, "{\"a\":\"\xff\"}", strings.Repeat(`{"a":`, 65) + `1` + strings.Repeat(`}`, 65),
 		`{"method":"a","method":"b"}`, `{"method":"a","\u006dethod":"b"}`, `{"__proto__":1}`, `{"request":{"x":1,"x":2}}`,

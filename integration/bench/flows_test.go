@@ -51,17 +51,24 @@ func at(sorted []time.Duration, percent int) time.Duration {
 	return sorted[min(len(sorted)-1, len(sorted)*percent/100)]
 }
 
+// latencies drives the nodes for a while, all connected before any begins.
 func latencies(b *testing.B, address string, flood bool) (sorted []time.Duration, floods int) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	small, large := request(500), request(1<<20)
-	for i := range flowNodes {
+	nodes := make([]*websocket.Conn, flowNodes+1)
+	for i := range nodes {
+		nodes[i] = dialNode(b, address, fmt.Sprintf("node-%d", i))
+		defer nodes[i].CloseNow()
+	}
+	begin := time.Now()
+	for i, c := range nodes[:flowNodes] {
 		wg.Go(func() {
-			c := dialNode(b, address, fmt.Sprintf("node-%d", i))
-			defer c.CloseNow()
-			time.Sleep(time.Duration(i) * flowInterval / flowNodes)
-			for end := time.Now().Add(flowSpan); time.Now().Before(end); time.Sleep(flowInterval) {
-				d := timed(func() { roundTrip(b, c, small) })
+			next := begin.Add(time.Duration(i) * flowInterval / flowNodes)
+			for ; next.Before(begin.Add(flowSpan)); next = next.Add(flowInterval) {
+				time.Sleep(time.Until(next))
+				roundTrip(b, c, small)
+				d := time.Since(next) // from when it was due, so that a late start counts
 				mu.Lock()
 				sorted = append(sorted, d)
 				mu.Unlock()
@@ -70,10 +77,8 @@ func latencies(b *testing.B, address string, flood bool) (sorted []time.Duration
 	}
 	if flood {
 		wg.Go(func() {
-			c := dialNode(b, address, "flood")
-			defer c.CloseNow()
-			for end := time.Now().Add(flowSpan); time.Now().Before(end); floods++ {
-				roundTrip(b, c, large)
+			for ; time.Since(begin) < flowSpan; floods++ {
+				roundTrip(b, nodes[flowNodes], large)
 			}
 		})
 	}
@@ -102,4 +107,28 @@ func roundTrip(b *testing.B, c *websocket.Conn, text []byte) {
 	if _, _, err := c.Read(context.Background()); err != nil {
 		b.Error(err)
 	}
+}
+
+// BenchmarkIdle is the resident memory of the carrier for an idle node socket
+// over TLS, without the fixed cost of the process.
+func BenchmarkIdle(b *testing.B) {
+	const sockets = 500
+	p := start(b, "forward", newCloud(b, 500))
+	var each float64
+	for b.Loop() {
+		roundTrip(b, dialNode(b, p.address, "warm"), request(500))
+		before := p.resident(b)
+		held := make([]*websocket.Conn, sockets)
+		for i := range held {
+			held[i] = dialNode(b, p.address, fmt.Sprintf("node-%d", i))
+			roundTrip(b, held[i], request(500))
+		}
+		p.usage(b) // collects garbage first
+		each = float64(p.resident(b)-before) / sockets
+		for _, c := range held {
+			c.CloseNow()
+		}
+	}
+	b.ReportMetric(each/1024, "KiB/socket")
+	b.ReportMetric(0, "ns/op")
 }

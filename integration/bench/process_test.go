@@ -85,3 +85,15 @@ func cpuOf(b *testing.B, pid int) time.Duration {
 func (u usage) minus(v usage) usage {
 	return usage{u.cpu - v.cpu, u.allocs - v.allocs, u.allocated - v.allocated, u.moved - v.moved}
 }
+
+// resident is the memory of the process that is in RAM, in bytes.
+func (p *process) resident(b *testing.B) int {
+	b.Helper()
+	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.cmd.Process.Pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var size, pages int
+	fmt.Sscan(string(statm), &size, &pages)
+	return pages * os.Getpagesize()
+}

@@ -51,6 +51,7 @@ func serve(role, upstream string) {
 	fmt.Println(listener.Addr())
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
+		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		fmt.Println(m.Mallocs, m.TotalAlloc, buffer.Moved())
