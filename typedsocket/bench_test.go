@@ -70,7 +70,7 @@ func bare(b *testing.B, cfg Config) (net.Conn, *Socket) {
 
 // masked is a text message of a client, masked with zeros.
 func masked(text []byte) []byte {
-	return append(appendHeader(nil, opText, len(text), new([4]byte)), text...)
+	return append(appendHeader(nil, finBit|opText, len(text), new([4]byte)), text...)
 }
 
 // readFrame reads one short unmasked message into p.

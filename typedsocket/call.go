@@ -46,7 +46,7 @@ func (a *Answer) Release() { a.buf.Release() }
 
 // Call sends a request of our own and waits for the answer. request is a JSON
 // object. A peer that asks for a retry gets the request again after the time
-// it names, at most 3 times, each under a new instance id (typedsocket.md
+// it names, at most 3 times and after at most 5 minutes, each under a new instance id (typedsocket.md
 // §1.3). Errors: *RemoteError when the peer answers with an error,
 // *TimeoutError, *RetryLimitError, *AnswerError, *TooBigError, ErrPendingFull,
 // *queue.FullError, ErrClosed, or the context's.
@@ -70,8 +70,8 @@ func (s *Socket) call(ctx context.Context, method string, request []byte, o Call
 		if err != nil || answer != nil {
 			return answer, err
 		}
-		if sends > maxRetries {
-			return nil, &RetryLimitError{Peer: s.cfg.Peer, Method: method, Sends: sends}
+		if sends > maxRetries || retry > maxRetryWait {
+			return nil, &RetryLimitError{Peer: s.cfg.Peer, Method: method, Sends: sends, Wait: retry}
 		}
 		s.counts.retries.Add(1)
 		if err := s.pause(ctx, retry); err != nil {

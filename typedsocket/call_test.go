@@ -88,8 +88,8 @@ func TestAThousandCallsInFlightAnsweredBackwards(t *testing.T) {
 // retryAfter composes the answer that asks for a retry: no method of ours
 // sends one, but peers do.
 func retryAfter(r *Request, retry string) {
-	b := newNull()
-	r.answer(b, nil, []byte(retry), "")
+	r.end(requestOpen)
+	r.answer(newNull(), nil, []byte(retry), "")
 }
 
 func TestRetryKeepsTheCorrelationAndTakesANewInstance(t *testing.T) {
@@ -140,10 +140,24 @@ func TestRetryIsBounded(t *testing.T) {
 	})
 }
 
+func TestARetryAfterTooLongATimeIsNotWaitedFor(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c, _ := pair(t, Config{Peer: "server"}, Config{Peer: "client", Handler: HandlerFunc(func(r *Request) {
+			retryAfter(r, `{"waitForMs":2147483647,"reason":"in 24 days"}`)
+		})})
+		start := time.Now()
+		_, err := c.Call(context.Background(), "m", []byte(`{}`), CallOptions{})
+		var limit *RetryLimitError
+		if !errors.As(err, &limit) || limit.Sends != 1 || limit.Wait != 2147483647*time.Millisecond || time.Since(start) != 0 {
+			t.Fatalf("%v after %s", err, time.Since(start))
+		}
+	})
+}
+
 func TestARetryWaitEndsWithItsContext(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, _ := pair(t, Config{Peer: "server"}, Config{Peer: "client", Handler: HandlerFunc(func(r *Request) {
-			retryAfter(r, `{"waitForMs":2147483647,"reason":"a month"}`)
+			r.Retry(5*time.Minute, "busy")
 		})})
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()

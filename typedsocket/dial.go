@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 
 	"github.com/coder/websocket"
 )
@@ -48,7 +49,7 @@ func Connect(ctx context.Context, d Dial) (*Socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: the URL does not parse", d.Config.Peer)
 	}
-	l := &dialing{d: d, host: u.Hostname()}
+	l := &dialing{ctx: ctx, d: d, host: u.Hostname()}
 	transport := &http.Transport{
 		DialContext:            l.plain,
 		DialTLSContext:         l.secure,
@@ -69,34 +70,34 @@ func Connect(ctx context.Context, d Dial) (*Socket, error) {
 		OnPingReceived:  late.ping,
 	})
 	if err != nil {
-		return nil, l.failed(ctx, response, err)
+		return nil, l.failed(response, err)
 	}
 	late.s = start(ws, l.link, true, d.Config)
 	close(late.ready)
 	return late.s, nil
 }
 
-// dialing is one dial. The transport uses it from one goroutine at a time.
+// dialing is one dial. Its functions run on goroutines of the transport, which
+// may outlive the request; so they follow the dial's own context.
 type dialing struct {
+	ctx  context.Context
 	d    Dial
 	host string
+
+	mu   sync.Mutex // guards what follows
 	link *link
 	err  error // of the connection, before HTTP
 }
 
-func (l *dialing) plain(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := l.open(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	l.link = &link{Conn: conn}
-	return l.link, nil
+func (l *dialing) plain(_ context.Context, network, address string) (net.Conn, error) {
+	conn, err := l.open(network, address)
+	return l.opened(conn, err)
 }
 
-func (l *dialing) secure(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := l.open(ctx, network, address)
+func (l *dialing) secure(_ context.Context, network, address string) (net.Conn, error) {
+	conn, err := l.open(network, address)
 	if err != nil {
-		return nil, err
+		return l.opened(nil, err)
 	}
 	config := &tls.Config{}
 	if l.d.TLS != nil {
@@ -107,40 +108,47 @@ func (l *dialing) secure(ctx context.Context, network, address string) (net.Conn
 	}
 	config.NextProtos = []string{"http/1.1"}
 	secured := tls.Client(conn, config)
-	if err := secured.HandshakeContext(ctx); err != nil {
+	if err := secured.HandshakeContext(l.ctx); err != nil {
 		conn.Close()
-		l.err = err
-		return nil, err
+		return l.opened(nil, err)
 	}
-	l.link = &link{Conn: secured}
-	return l.link, nil
+	return l.opened(secured, nil)
 }
 
-func (l *dialing) open(ctx context.Context, network, address string) (net.Conn, error) {
+func (l *dialing) open(network, address string) (net.Conn, error) {
 	dial := l.d.Net
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	conn, err := dial(ctx, network, address)
+	return dial(l.ctx, network, address)
+}
+
+// opened remembers how opening the connection went.
+func (l *dialing) opened(conn net.Conn, err error) (net.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if err != nil {
 		l.err = err
+		return nil, err
 	}
-	return conn, err
+	l.link = &link{Conn: conn}
+	return l.link, nil
 }
 
 // failed names a failed dial without quoting what the server said.
-func (l *dialing) failed(ctx context.Context, response *http.Response, err error) error {
+func (l *dialing) failed(response *http.Response, err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	peer := l.d.Config.Peer
+	var network *net.OpError
 	switch {
+	case l.ctx.Err() != nil:
+		return fmt.Errorf("dial %s: not finished: %w", peer, l.ctx.Err())
 	case l.err != nil:
 		return fmt.Errorf("dial %s: %w", peer, l.err)
-	case ctx.Err() != nil:
-		return fmt.Errorf("dial %s: handshake not finished: %w", peer, ctx.Err())
 	case response != nil:
 		return &UpgradeError{Peer: peer, Status: response.StatusCode}
-	}
-	var network net.Error
-	if errors.As(err, &network) {
+	case errors.As(err, &network):
 		return fmt.Errorf("dial %s: %w", peer, network)
 	}
 	return &UpgradeError{Peer: peer}

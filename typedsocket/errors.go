@@ -14,6 +14,10 @@ var ErrClosed = errors.New("socket closed")
 // answer of this peer as its limit allows.
 var ErrPendingFull = errors.New("too many calls wait for an answer of this peer")
 
+// ErrNoUpgrade is an HTTP request that does not ask for a WebSocket in the way
+// RFC 6455 §4.2.1 demands. It has been answered.
+var ErrNoUpgrade = errors.New("no WebSocket upgrade")
+
 // EndError says why a socket ended.
 type EndError struct {
 	Peer   string    // what the socket's owner calls the peer
@@ -66,14 +70,16 @@ func (e *RemoteError) Error() string {
 	return fmt.Sprintf("call of %s: refused by %s", e.Method, e.Peer)
 }
 
-// RetryLimitError is a call that the peer asked to send again once too often.
+// RetryLimitError is a call that the peer asked to send again once too often,
+// or after too long a time.
 type RetryLimitError struct {
 	Peer, Method string
 	Sends        int
+	Wait         time.Duration // what the peer asked for last
 }
 
 func (e *RetryLimitError) Error() string {
-	return fmt.Sprintf("call of %s to %s: still asked to retry after %d sends", e.Method, e.Peer, e.Sends)
+	return fmt.Sprintf("call of %s to %s: asked to retry in %s after %d sends", e.Method, e.Peer, e.Wait, e.Sends)
 }
 
 // AnswerError is an answer that is no valid TypedRequest 8 answer.

@@ -38,9 +38,11 @@ type ForwardedAnswer struct {
 	Response []byte
 	// Facts is what the scan of Response found.
 	Facts *envelope.Body
-	// Refused tells that the answer carries an error object; ErrorText and
-	// ErrorData are its members (data nil when absent).
-	Refused   bool
+	// Accepted tells that the answer carries neither an error nor a retry:
+	// only then does Response mean anything.
+	Accepted bool
+	// ErrorText and ErrorData are the members of an error that is an object
+	// with a text (data nil when absent).
 	ErrorText string
 	ErrorData []byte
 	b         *buffer.Buffer
@@ -55,25 +57,33 @@ func (a *ForwardedAnswer) Erase() { a.b.Erase() }
 // changed; of an answer's other members only an `error` and a `retry` that are
 // objects go back (design §3.1), and nothing of the request's.
 //
-// When Forward returns an error nothing was sent, and the request is still
-// the caller's to end; its Body is gone.
+// When Forward returns an error nothing was sent, and the request is still the
+// caller's, with its Body, to forward elsewhere or to end; its Facts are gone.
 func (r *Request) Forward(dst *Socket, f Forward) error {
-	r.mustBeOpen()
+	if !r.state.CompareAndSwap(requestOpen, requestForwarded) {
+		panic("typedsocket: request ended twice")
+	}
 	if f.Timeout == 0 {
 		f.Timeout = CallTimeout
 	}
 	var idRoom [2 * idLength]byte
 	ids := string(envelope.NewID(envelope.NewID(idRoom[:0])))
 	id, instance := ids[:idLength], ids[idLength:]
-	var head, tail [256]byte
-	r.buf.Keep(r.frame.RequestAt, len(r.frame.Request))
+	var headRoom, tailRoom [256]byte
+	head := envelope.AppendRequestHead(headRoom[:0], f.Method)
+	body := len(r.frame.Request)
+	r.buf.Keep(r.frame.RequestAt, body)
+	r.buf.Wrap(head, envelope.AppendRequestTail(tailRoom[:0], id, instance))
 	r.frame = envelope.Frame{}
-	r.buf.Wrap(
-		envelope.AppendRequestHead(head[:0], f.Method),
-		envelope.AppendRequestTail(tail[:0], id, instance))
-	w := &forwardWaiter{r: r, f: f}
-	return dst.submit(outgoing{method: f.Method, id: id, instance: instance, flow: f.Flow,
-		item: queue.Item{Buf: r.buf}, timeout: f.Timeout, waiter: w})
+	buf := r.buf // the destination's from the moment it is queued
+	err := dst.submit(outgoing{method: f.Method, id: id, instance: instance, flow: f.Flow,
+		item: queue.Item{Buf: buf}, timeout: f.Timeout, waiter: &forwardWaiter{r: r, f: f}})
+	if err != nil {
+		buf.Keep(len(head), body)
+		r.frame.Request = buf.Bytes()
+		r.state.Store(requestOpen)
+	}
+	return err
 }
 
 // idLength is the length of the ids we mint (envelope.NewID).
@@ -90,17 +100,15 @@ func (w *forwardWaiter) failed(err error) {
 	if w.f.Failed != nil {
 		w.r.s.guard(func() { text, data = w.f.Failed(err) })
 	}
-	w.back(buffer.Of([]byte("null")), envelope.AppendError(nil, text, data), nil)
+	w.back(buffer.Of(null), envelope.AppendError(nil, text, data), nil)
 	w.over(err)
 }
 
 func (w *forwardWaiter) answered(b *buffer.Buffer, f *envelope.Frame) {
 	errorValue, retryValue := passing(f)
 	if w.f.Judge != nil {
-		a := ForwardedAnswer{Response: f.Response, Facts: &f.Body, b: b}
-		if text, data, state := envelope.ReadError(f.Error); state == envelope.ErrorNamed {
-			a.Refused, a.ErrorText, a.ErrorData = true, text, data
-		}
+		a := ForwardedAnswer{Response: f.Response, Facts: &f.Body, b: b, Accepted: errorValue == nil && retryValue == nil}
+		a.ErrorText, a.ErrorData, _ = envelope.ReadError(f.Error)
 		err := errPanicked
 		w.r.s.guard(func() { err = w.f.Judge(&a) })
 		if err != nil {
@@ -111,7 +119,7 @@ func (w *forwardWaiter) answered(b *buffer.Buffer, f *envelope.Frame) {
 	}
 	if f.Response == nil {
 		b.Reset()
-		b.Append([]byte("null"))
+		b.Append(null)
 	} else {
 		b.Keep(f.ResponseAt, len(f.Response))
 	}
@@ -138,8 +146,8 @@ func passing(f *envelope.Frame) (errorValue, retryValue []byte) {
 
 // back queues the answer on the socket the request came on.
 func (w *forwardWaiter) back(b *buffer.Buffer, errorValue, retryValue []byte) error {
-	// The request's buffer has left, and with it the memory, on the
-	// destination; only its ids are still the request's.
+	// The request's memory went to the destination; only its ids are left.
+	w.r.end(requestForwarded)
 	w.r.buf = nil
 	return w.r.answer(b, errorValue, retryValue, w.f.AnswerFlow)
 }

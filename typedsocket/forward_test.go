@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -173,7 +175,7 @@ func TestJudgeSeesTheAnswerAndMayReplaceIt(t *testing.T) {
 		var seen ForwardedAnswer
 		c := newChain(t, Forward{Method: "m",
 			Judge: func(a *ForwardedAnswer) error {
-				seen = ForwardedAnswer{Refused: a.Refused, ErrorText: a.ErrorText, ErrorData: append([]byte(nil), a.ErrorData...)}
+				seen = ForwardedAnswer{Accepted: a.Accepted, ErrorText: a.ErrorText, ErrorData: append([]byte(nil), a.ErrorData...)}
 				if string(a.Facts.NodeID) == "node-b" {
 					return wrong
 				}
@@ -187,15 +189,120 @@ func TestJudgeSeesTheAnswerAndMayReplaceIt(t *testing.T) {
 			write(t, c.cloud, fmt.Sprintf(`{"method":"m",%s,"requestInstanceId":%q,"correlation":{"id":%q,"phase":"response"}}`, members, instance, id))
 			return read(t, c.node)
 		}
-		if got := send(`"response":{"nodeId":"node-a"}`); !strings.Contains(got, `"response":{"nodeId":"node-a"}`) || seen.Refused {
+		if got := send(`"response":{"nodeId":"node-a"}`); !strings.Contains(got, `"response":{"nodeId":"node-a"}`) || !seen.Accepted {
 			t.Fatalf("%s %+v", got, seen)
 		}
 		if got := send(`"response":{"nodeId":"node-b"}`); !strings.Contains(got, `"error":{"text":"wrong"`) || strings.Contains(got, "node-b") {
 			t.Fatal(got)
 		}
-		if got := send(`"response":null,"error":{"text":"stale: x","data":{"code":"y"}}`); !seen.Refused || seen.ErrorText != "stale: x" || string(seen.ErrorData) != `{"code":"y"}` {
+		if got := send(`"response":null,"error":{"text":"stale: x","data":{"code":"y"}}`); seen.Accepted || seen.ErrorText != "stale: x" || string(seen.ErrorData) != `{"code":"y"}` {
 			t.Fatalf("%s %+v", got, seen)
 		}
+	})
+}
+
+// TestJudgeTakesNothingButAnAcceptanceForOne: an unnamed error or a retry
+// beside a response is none.
+func TestJudgeTakesNothingButAnAcceptanceForOne(t *testing.T) {
+	for members, want := range map[string]bool{
+		`"response":{}`: true, `"response":{},"error":null,"retry":null`: true,
+		`"response":{},"error":"no"`: false, `"response":{},"error":{"text":5}`: false, `"response":{},"error":{"text":"x"}`: false,
+		`"response":{},"retry":[1]`: false, `"response":{},"retry":{"waitForMs":5,"reason":"r"}`: false,
+	} {
+		bubble(t, func(t *testing.T) {
+			var accepted bool
+			c := newChain(t, Forward{Method: "m", Judge: func(a *ForwardedAnswer) error { accepted = a.Accepted; return nil }})
+			defer c.end()
+			write(t, c.node, `{"method":"m","request":{},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)
+			id, instance, _ := ids(t, read(t, c.cloud))
+			write(t, c.cloud, fmt.Sprintf(`{"method":"m",%s,"requestInstanceId":%q,"correlation":{"id":%q,"phase":"response"}}`, members, instance, id))
+			if read(t, c.node); accepted != want {
+				t.Errorf("%s: accepted %v", members, accepted)
+			}
+		})
+	}
+}
+
+// TestAFailedForwardLeavesTheRequestWhole: it can go another way.
+func TestAFailedForwardLeavesTheRequestWhole(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		gone, dead := newRig(t, Config{Peer: "cloudly"}).raw()
+		gone.CloseNow()
+		<-dead.Done()
+		cloud, up := newRig(t, Config{Peer: "cloudly"}).raw()
+		node, down := newRig(t, Config{Peer: "node", Handler: HandlerFunc(func(r *Request) {
+			if err := r.Forward(dead, Forward{Method: "a-much-longer-method-name"}); !errors.Is(err, ErrClosed) {
+				t.Errorf("%v", err)
+			}
+			if string(r.Body()) != `{"a":1}` {
+				t.Errorf("body %s", r.Body())
+			}
+			if err := r.Forward(up, Forward{Method: "m"}); err != nil {
+				t.Error(err)
+			}
+		})}).raw()
+		write(t, node, `{"method":"m","request":{"a":1},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)
+		if _, _, rest := ids(t, read(t, cloud)); rest != `{"method":"m","request":{"a":1},"response":null,"requestInstanceId":"","correlation":{"id":"","phase":"request"}}` {
+			t.Fatal(rest)
+		}
+		node.CloseNow()
+		cloud.CloseNow()
+		<-up.Done()
+		<-down.Done()
+	})
+}
+
+// TestAFullAnswerFlowCostsItsAnswerAlone: the socket to the control plane
+// carries other nodes too.
+func TestAFullAnswerFlowCostsItsAnswerAlone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var g *gate
+		var node *Socket
+		up := newRig(t, Config{Peer: "cloudly", Limits: Limits{Flow: 1 << 20, Flows: 16 << 20}, Handler: HandlerFunc(func(r *Request) {
+			if err := r.Forward(node, Forward{Method: "push", AnswerFlow: "node-a"}); err != nil {
+				t.Error(err)
+			}
+		})})
+		cloud := rawOver(t, up.listener.dial(func(c, s net.Conn) (net.Conn, net.Conn) { g = newGate(c); return g, s }), func() {})
+		upstream := <-up.accepted
+		peer, n := newRig(t, Config{Peer: "node"}).raw()
+		node = n
+		write(t, cloud, `{"method":"push","request":{},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)
+		id, instance, _ := ids(t, read(t, peer))
+		g.shut()
+		for full := false; ; synctest.Wait() { // until the writer takes no more either
+			b := newNull()
+			b.Append(make([]byte, 100<<10))
+			if err := upstream.push("node-a", itemOf(b)); err == nil {
+				full = false
+				continue
+			}
+			b.Release()
+			if full {
+				break
+			}
+			full = true
+		}
+		write(t, peer, fmt.Sprintf(`{"method":"push","response":{"x":%q},"requestInstanceId":%q,"correlation":{"id":%q,"phase":"response"}}`, strings.Repeat("y", 200<<10), instance, id))
+		synctest.Wait()
+		g.open()
+		for {
+			text := read(t, cloud)
+			if strings.HasPrefix(text, `{"method":"push"`) {
+				if want := `{"method":"push","request":null,"response":null,"requestInstanceId":"i","correlation":{"id":"c","phase":"response"},"error":{"text":"Internal server error","data":{}}}`; text != want {
+					t.Errorf("answered %.200s", text)
+				}
+				break
+			}
+		}
+		if upstream.Err() != nil {
+			t.Fatalf("one node's answer ended the socket: %v", upstream.Err())
+		}
+		upstream.Cut(CloseNormal, "")
+		peer.CloseNow()
+		cloud.CloseNow()
+		<-upstream.Done()
+		<-node.Done()
 	})
 }
 

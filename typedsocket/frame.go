@@ -7,14 +7,15 @@ import (
 
 // WebSocket opcodes (RFC 6455 §11.8).
 const (
-	opText   = 0x1
-	opBinary = 0x2
-	opClose  = 0x8
-	opPing   = 0x9
-	opPong   = 0xa
+	opContinuation = 0x0
+	opText         = 0x1
+	opBinary       = 0x2
+	opClose        = 0x8
+	opPing         = 0x9
+	opPong         = 0xa
 )
 
-// finBit marks a message in one frame, the only kind we send.
+// finBit marks the last frame of a message (RFC 6455 §5.2).
 const finBit = 0x80
 
 // maskBit marks a masked payload (RFC 6455 §5.3): every frame of a client.
@@ -26,9 +27,10 @@ const maxHeader = 14
 // maxControl is the longest payload of a control frame (RFC 6455 §5.5).
 const maxControl = 125
 
-// appendHeader appends the header of a whole message of n payload bytes.
-func appendHeader(dst []byte, opcode byte, n int, mask *[4]byte) []byte {
-	dst = append(dst, finBit|opcode)
+// appendHeader appends the header of a frame of n payload bytes. first is its
+// first byte: the opcode, and finBit.
+func appendHeader(dst []byte, first byte, n int, mask *[4]byte) []byte {
+	dst = append(dst, first)
 	bit := byte(0)
 	if mask != nil {
 		bit = maskBit
@@ -68,7 +70,7 @@ func applyMask(p []byte, mask [4]byte) {
 
 // appendControl appends a whole control frame.
 func appendControl(dst []byte, opcode byte, payload []byte, mask *[4]byte) []byte {
-	dst = appendHeader(dst, opcode, len(payload), mask)
+	dst = appendHeader(dst, finBit|opcode, len(payload), mask)
 	at := len(dst)
 	dst = append(dst, payload...)
 	if mask != nil {

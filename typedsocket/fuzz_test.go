@@ -12,7 +12,7 @@ func FuzzBytesAfterTheUpgrade(f *testing.F) {
 	f.Add(masked([]byte(request)))
 	f.Add(append(masked([]byte(request)), masked([]byte(`{"method":"m","response":1,"correlation":{"id":"c","phase":"response"}}`))...))
 	f.Add(append(appendControl(nil, opPing, []byte("p"), new([4]byte)), appendControl(nil, opClose, closePayload(CloseNormal, "bye"), new([4]byte))...))
-	f.Add(append(appendHeader(nil, opBinary, 16, new([4]byte)), make([]byte, 16)...))
+	f.Add(append(appendHeader(nil, finBit|opBinary, 16, new([4]byte)), make([]byte, 16)...))
 	f.Add([]byte{0x01, 0x81, 0, 0, 0, 0, '{', 0x80, 0x81, 0, 0, 0, 0, '}'}) // one message in two frames
 	f.Add([]byte{0x81, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, p []byte) {

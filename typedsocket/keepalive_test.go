@@ -102,7 +102,7 @@ func TestB023_AVanishedPeerEndsTheSocketWithATypedError(t *testing.T) {
 		if err := c.Err(); err != nil {
 			t.Fatal(err)
 		}
-		wantEnd(t, c, CloseSilent, true)
+		wantEnd(t, c, CloseSilent, false)
 		if d := time.Since(born.Add(10 * time.Minute)); d < 40*time.Second || d > 63*time.Second {
 			t.Fatalf("ended %s after the peer vanished", d)
 		}
@@ -129,7 +129,7 @@ func TestB019_APeerThatReadsButNeverAnswersIsDead(t *testing.T) {
 		io.WriteString(conn, upgradeRequest)
 		s := <-r.accepted
 		start := time.Now()
-		wantEnd(t, s, CloseSilent, true)
+		wantEnd(t, s, CloseSilent, false)
 		if d := time.Since(start); d < 59*time.Second || d > 80*time.Second {
 			t.Fatalf("dead after %s", d)
 		}

@@ -60,10 +60,11 @@ const (
 	// way to a slow peer, which is then reading, and so alive.
 	pingGrace = 2 * PingEvery
 
-	// writeStall ends a socket whose peer takes no byte for so long. One step
-	// of a write is at most writeStep bytes, so a peer that reads one step a
-	// minute lives.
-	writeStall = DeadAfter
+	// writeGrace is the least a write gets for one piece of at most writeStep
+	// bytes, however long the peer has been silent. While it was heard of
+	// lately the write may take until the silence reaches DeadAfter: pings go
+	// between pieces, so a peer that reads slowly answers them.
+	writeGrace = PingEvery
 
 	// flushWait bounds how long a closing socket goes on sending what was
 	// queued before Close, and closeWait how long it then waits for the peer's
@@ -98,6 +99,10 @@ const (
 	// maxRetries is how often a call is sent again when the peer asks for it,
 	// the default of TypedRequest 8 (typedsocket.md §1.3).
 	maxRetries = 3
+
+	// maxRetryWait is the longest wait before a retry that a call agrees to.
+	// TypedRequest 8 lets a peer ask for 24 days; a call has a deadline.
+	maxRetryWait = 5 * time.Minute
 
 	// maxTagName and maxTagPayload bound what a peer may set as a tag, in
 	// bytes; tags are acknowledged and not kept.

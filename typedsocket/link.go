@@ -15,16 +15,23 @@ import (
 type link struct {
 	net.Conn
 	silent atomic.Bool   // after the handshake
+	ended  atomic.Bool   // a read has met the end of the connection, or an error
 	heard  func(n int)   // called for bytes that arrived; set before silent
 	reader *bufio.Reader // the library's, on a server; nil on a client
 }
 
 func (l *link) Read(p []byte) (int, error) {
 	n, err := l.Conn.Read(p)
-	if n > 0 && l.silent.Load() {
-		l.heard(n)
+	if n > 0 {
+		if l.silent.Load() {
+			l.heard(n)
+		}
+		return n, nil // an error beside bytes is met again
 	}
-	return n, err
+	if err != nil {
+		l.ended.Store(true)
+	}
+	return 0, err
 }
 
 func (l *link) Write(p []byte) (int, error) {
@@ -52,10 +59,10 @@ func (l *link) takeover(heard func(n int)) {
 
 // wipe zeroes what the library's read buffer still holds of the last message,
 // which may have been a registration (contract §7.1). It must be called
-// between two messages by the goroutine that reads. On a client the buffer is
-// the library's own and out of reach.
-func (l *link) wipe() {
-	if l.reader == nil || l.reader.Buffered() > 0 {
+// between two messages, or after the last, by the goroutine that reads. On a
+// client the buffer is the library's own and out of reach.
+func (l *link) wipe(last bool) {
+	if l.reader == nil || l.reader.Buffered() > 0 && !last {
 		return
 	}
 	l.reader.Reset(l)

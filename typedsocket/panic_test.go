@@ -18,7 +18,7 @@ func TestB184_APanicInAHandlerFailsItsRequestAlone(t *testing.T) {
 		c, s := pair(t, Config{Peer: "server"}, Config{Peer: "client",
 			Panicked: func(v any, stack []byte) { told = append(told, v, len(stack) > 0) },
 			Handler: handlers{"echo": echo, "bad": func(r *Request) { panic("boom") },
-				"late": func(r *Request) { r.Answer([]byte(`{"n":1}`)); panic("after the answer") }}})
+				"late": func(r *Request) { r.Answer([]byte(`{"n":1}`)); panic(r.Size()) }}})
 		_, err := c.Call(context.Background(), "bad", []byte(`{}`), CallOptions{})
 		var remote *RemoteError
 		if !errors.As(err, &remote) || remote.Text != "Internal server error" {
@@ -30,8 +30,30 @@ func TestB184_APanicInAHandlerFailsItsRequestAlone(t *testing.T) {
 		if got := call(t, c, "echo", `{}`); got != `{}` || s.Err() != nil {
 			t.Fatalf("%s, socket %v", got, s.Err())
 		}
-		if fmt.Sprint(told) != "[boom true after the answer true]" || s.Stats().Panics != 2 {
+		if fmt.Sprint(told) != "[boom true 0 true]" || s.Stats().Panics != 2 {
 			t.Fatalf("told %v, %+v", told, s.Stats())
+		}
+	})
+}
+
+// TestAPanicAfterAForwardLeavesTheForwardAlone: its memory is the other
+// socket's by then, and its answer is on its way.
+func TestAPanicAfterAForwardLeavesTheForwardAlone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := &chain{}
+		c.cloud, c.up = newRig(t, Config{Peer: "cloudly"}).raw()
+		c.node, c.down = newRig(t, Config{Peer: "node", Handler: HandlerFunc(func(r *Request) {
+			if err := r.Forward(c.up, Forward{Method: "m"}); err != nil {
+				t.Error(err)
+			}
+			panic("boom")
+		})}).raw()
+		defer c.end()
+		write(t, c.node, `{"method":"m","request":{},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)
+		id, instance, _ := ids(t, read(t, c.cloud))
+		write(t, c.cloud, fmt.Sprintf(`{"method":"m","response":{"n":1},"requestInstanceId":%q,"correlation":{"id":%q,"phase":"response"}}`, instance, id))
+		if got := read(t, c.node); !strings.Contains(got, `"response":{"n":1}`) || c.down.Stats().Panics != 1 {
+			t.Fatalf("%s, %+v", got, c.down.Stats())
 		}
 	})
 }
@@ -97,6 +119,38 @@ func TestR30_NothingOfAnErasedRequestStays(t *testing.T) {
 			cloud.cloud.CloseNow()
 			<-s.Done()
 			<-up.Done()
+		})
+	}
+}
+
+// TestNoBearerStaysInTheReadBuffer of a socket that ended inside a message, or
+// that was closing when the message came.
+func TestNoBearerStaysInTheReadBuffer(t *testing.T) {
+	text := `{"method":"register","request":{"bearer":"BEARER"},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`
+	for name, during := range map[string]func(w *wire, s *Socket){
+		"cut off": func(w *wire, s *Socket) {
+			w.conn.Write(append(appendHeader(nil, finBit|opText, 1000, new([4]byte)), text...))
+			synctest.Wait()
+			w.conn.Close()
+		},
+		"closing": func(w *wire, s *Socket) {
+			s.Close(CloseRestart, "draining")
+			synctest.Wait()
+			w.send(opText, []byte(text))
+			synctest.Wait()
+			w.conn.Close()
+		},
+	} {
+		bubble(t, func(t *testing.T) {
+			w, s := newRig(t, Config{Peer: "node", Handler: HandlerFunc(func(r *Request) { t.Error("served"); r.Drop() })}).wired(same)
+			synctest.Wait()
+			buf := reflect.ValueOf(s.link.reader).Elem().FieldByName("buf").Bytes()
+			during(w, s)
+			<-s.Done()
+			<-w.done
+			if bytes.Contains(buf, []byte("BEARER")) {
+				t.Errorf("%s: the read buffer still holds the bearer", name)
+			}
 		})
 	}
 }

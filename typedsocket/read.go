@@ -19,6 +19,7 @@ import (
 // leads to is either queued at once or refused.
 func (s *Socket) read() {
 	defer close(s.readDone)
+	defer s.link.wipe(true)
 	spare := new(Request)
 	for {
 		// A background context: one that could end would close the connection
@@ -35,6 +36,7 @@ func (s *Socket) read() {
 		}
 		if s.Err() != nil {
 			b.Release() // the closing handshake: data that still arrives is nobody's
+			s.link.wipe(false)
 			continue
 		}
 		s.counts.framesIn.Add(1)
@@ -43,7 +45,7 @@ func (s *Socket) read() {
 			s.cfg.Recorder.Received(kind == websocket.MessageBinary, b.Bytes())
 		}
 		spare = s.handle(kind, b, spare)
-		s.link.wipe()
+		s.link.wipe(false)
 	}
 }
 
@@ -66,7 +68,7 @@ func (s *Socket) handle(kind websocket.MessageType, b *buffer.Buffer, spare *Req
 
 // serve calls the handler. A panic there fails the one request (B184).
 func (s *Socket) serve(r *Request) {
-	if !s.guard(func() { s.cfg.Handler.ServeRequest(r) }) && !r.ended {
+	if !s.guard(func() { s.cfg.Handler.ServeRequest(r) }) && r.state.Load() == requestOpen {
 		r.Fail()
 	}
 }
@@ -110,9 +112,11 @@ func (s *Socket) message(r io.Reader) (*buffer.Buffer, error) {
 			b.Release()
 			return nil, tooBig{limit}
 		}
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF && !s.link.ended.Load() {
 			return b, nil
 		}
+		// The library reports a connection that ends inside a message like
+		// the end of the message.
 		if err != nil {
 			b.Release()
 			return nil, err
@@ -128,6 +132,7 @@ func (s *Socket) readFailed(err error) {
 	switch {
 	case errors.As(err, &big):
 		s.fail(CloseTooBig, false, big.Error(), nil)
+		s.linger()
 	case errors.As(err, &closed):
 		code := CloseCode(closed.Code)
 		s.fail(code, true, "close frame: "+code.Meaning(), nil)
@@ -140,8 +145,14 @@ func (s *Socket) readFailed(err error) {
 			return
 		}
 		s.fail(CloseProtocol, false, "the peer broke the WebSocket protocol", nil)
+		s.linger()
 	}
 }
+
+// linger throws away what still arrives, until the peer closes or the writer
+// gives up waiting for that. A connection closed with bytes unread is reset,
+// and a peer in the middle of its message would not see why.
+func (s *Socket) linger() { io.Copy(io.Discard, s.link.Conn) }
 
 // ping remembers a ping, for the writer to answer. Of several unanswered pings
 // the last alone is answered (RFC 6455 §5.5.3), so a flood holds no memory.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"serve.zone/relay/typedsocket/buffer"
@@ -28,7 +29,7 @@ type Request struct {
 	s     *Socket
 	buf   *buffer.Buffer
 	frame envelope.Frame
-	ended bool
+	state atomic.Int32 // one of the request states
 
 	// What the answer repeats, in memory of its own: the buffer is composed
 	// anew when the request is forwarded.
@@ -36,6 +37,13 @@ type Request struct {
 	id       []byte // JSON token
 	instance []byte // JSON token; nil from a 3.x peer
 }
+
+// The states of a request.
+const (
+	requestOpen      = iota // its server owns it
+	requestForwarded        // it waits for an answer from elsewhere
+	requestEnded
+)
 
 // Socket returns the socket the request came on.
 func (r *Request) Socket() *Socket { return r.s }
@@ -51,8 +59,13 @@ func (r *Request) Body() []byte { return r.frame.Request }
 // Facts returns what the scan of the body found. It is good as long as Body.
 func (r *Request) Facts() *envelope.Body { return &r.frame.Body }
 
-// Size returns the memory the request holds, in bytes.
-func (r *Request) Size() int { return r.buf.Size() }
+// Size returns the memory the request holds, in bytes; 0 once it has ended.
+func (r *Request) Size() int {
+	if r.buf == nil {
+		return 0
+	}
+	return r.buf.Size()
+}
 
 // Erase makes the request's memory be zeroed as soon as it is not needed any
 // more, whatever way the request ends (contract §7.1).
@@ -95,7 +108,7 @@ func (s *Socket) requested(b *buffer.Buffer, r *Request) {
 // not read its answers; the latter ends the socket. response is copied; it may
 // be a part of Body.
 func (r *Request) Answer(response []byte) error {
-	r.mustBeOpen()
+	r.end(requestOpen)
 	b := buffer.Of(response)
 	if r.buf.Secret() {
 		b.Erase()
@@ -115,9 +128,9 @@ func (r *Request) Refuse(text string, data []byte) error {
 // Retry asks the peer to send the request again after a time, which is between
 // 1 ms and 2147483647 ms (typedsocket.md §1.3).
 func (r *Request) Retry(after time.Duration, reason string) error {
-	r.mustBeOpen()
+	r.end(requestOpen)
 	ms := min(max(int(after/time.Millisecond), 1), envelope.MaxRetryWaitMs)
-	return r.answer(buffer.Of([]byte("null")), nil, envelope.AppendRetry(nil, ms, reason), "")
+	return r.answer(buffer.Of(null), nil, envelope.AppendRetry(nil, ms, reason), "")
 }
 
 // RefuseMethod answers as a router does that has no such method.
@@ -128,60 +141,71 @@ func (r *Request) Fail() error { return r.refuse(failureText, emptyData) }
 
 // Drop ends the request without an answer, as a TypedRequest 8 router does
 // with one it is not allowed to serve (typedsocket.md §1.2).
-func (r *Request) Drop() { r.release() }
+func (r *Request) Drop() {
+	r.end(requestOpen)
+	r.release()
+}
 
 func (r *Request) refuse(text string, data []byte) error {
-	r.mustBeOpen()
-	return r.answer(buffer.Of([]byte("null")), envelope.AppendError(nil, text, data), nil, "")
+	r.end(requestOpen)
+	return r.answer(buffer.Of(null), envelope.AppendError(nil, text, data), nil, "")
 }
 
 // answer wraps b, which holds the value of `response`, into an answer to the
-// request and queues it.
+// request, which has ended, and queues it.
 func (r *Request) answer(b *buffer.Buffer, errorValue, retryValue []byte, flow string) error {
+	r.wrap(b, errorValue, retryValue)
+	r.release()
+	err := r.s.push(flow, queue.Item{Buf: b})
+	if err == nil {
+		return nil
+	}
+	b.Release()
+	var full *queue.FullError
+	if !errors.As(err, &full) {
+		return err
+	}
+	if flow != "" {
+		// The flow's bound must not cost the socket, which others share: the
+		// peer gets a failure in the answer's place, among the own frames.
+		b := buffer.Of(null)
+		r.wrap(b, envelope.AppendError(nil, failureText, emptyData), nil)
+		if r.s.push("", queue.Item{Buf: b}) == nil {
+			return err
+		}
+		b.Release()
+	}
+	// A peer that does not read its answers loses the socket: dropping one
+	// would leave it waiting for ever, keeping them all has no bound.
+	r.s.fail(CloseSlow, false, full.Error(), nil)
+	return err
+}
+
+var null = []byte("null")
+
+func (r *Request) wrap(b *buffer.Buffer, errorValue, retryValue []byte) {
 	var headRoom [192]byte
 	var tailRoom [256]byte
 	b.Wrap(
 		envelope.AppendResponseHead(headRoom[:0], r.method),
 		envelope.AppendResponseTail(tailRoom[:0], r.id, r.instance, errorValue, retryValue))
-	r.release()
-	err := r.s.push(flow, queue.Item{Buf: b})
-	if err != nil {
-		b.Release()
-		r.s.unread(err)
-	}
-	return err
 }
 
-// release gives the request's own memory back and ends the request.
+// end moves the request from a state to its end.
+func (r *Request) end(from int32) {
+	if !r.state.CompareAndSwap(from, requestEnded) {
+		panic("typedsocket: request ended twice")
+	}
+}
+
+// release gives the request's own memory back.
 func (r *Request) release() {
-	r.mustBeOpen()
-	r.ended = true
 	if r.buf != nil {
 		r.buf.Release()
 		r.buf = nil
 	}
 	r.frame = envelope.Frame{}
-	r.s.served()
-}
-
-func (r *Request) mustBeOpen() {
-	if r.ended {
-		panic("typedsocket: request ended twice")
-	}
-}
-
-// served counts a request of the peer as ended.
-func (s *Socket) served() {
-	s.mu.Lock()
-	s.serving--
-	s.mu.Unlock()
-}
-
-// unread ends a socket whose peer does not read its answers: dropping one
-// would leave the peer waiting for ever, keeping them all has no bound.
-func (s *Socket) unread(err error) {
-	var full *queue.FullError
-	if errors.As(err, &full) {
-		s.fail(CloseSlow, false, full.Error(), nil)
-	}
+	r.s.mu.Lock()
+	r.s.serving--
+	r.s.mu.Unlock()
 }

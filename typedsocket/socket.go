@@ -82,7 +82,6 @@ type Socket struct {
 	wake     chan struct{} // for the writer: there is something to do
 	ending   chan struct{} // closed when the socket begins to end
 	readDone chan struct{} // closed when the reader has returned
-	quiet    chan struct{} // closed when nothing queued leaves any more
 	done     chan struct{} // closed when reader and writer have returned
 
 	mu       sync.Mutex // guards what follows; never held while another socket's is
@@ -91,8 +90,10 @@ type Socket struct {
 	serving  int                // the peer's requests that wait for our answer
 	pong     []byte             // payload of the last unanswered ping; nil when none
 	pongBuf  [maxControl]byte
-	end      *EndError // nil while the socket stands
-	flush    bool      // send what is queued before the close frame
+	writing  bool          // the writer has frames in hand
+	rested   chan struct{} // closed when it next has none; nil when nobody waits
+	end      *EndError     // nil while the socket stands
+	flush    bool          // send what is queued before the close frame
 	flushEnd time.Time
 }
 
@@ -112,7 +113,6 @@ func start(ws *websocket.Conn, l *link, client bool, cfg Config) *Socket {
 		wake:     make(chan struct{}, 1),
 		ending:   make(chan struct{}),
 		readDone: make(chan struct{}),
-		quiet:    make(chan struct{}),
 		done:     make(chan struct{}),
 		pending:  make(map[string]waiting),
 	}
@@ -128,7 +128,7 @@ func start(ws *websocket.Conn, l *link, client bool, cfg Config) *Socket {
 	// A random phase keeps the pings of many sockets opened together apart.
 	phase := time.Duration(rand.Int64N(int64(PingEvery)))
 	go s.read()
-	go s.write(keepalive{nextPing: phase})
+	go s.write(&keepalive{nextPing: phase})
 	return s
 }
 
@@ -172,10 +172,20 @@ func (s *Socket) Close(code CloseCode, reason string) {
 
 // Cut ends the socket and drops what is queued. When it returns, no byte of
 // anything that was queued leaves any more, not even from a frame half sent.
-// It must not be called from a Sent, Judge or Ended callback.
 func (s *Socket) Cut(code CloseCode, reason string) {
 	s.finish(&EndError{Peer: s.cfg.Peer, Code: code, Why: reason}, false)
-	<-s.quiet
+	// The writer takes nothing up any more; it may have to lay something down.
+	s.mu.Lock()
+	if !s.writing {
+		s.mu.Unlock()
+		return
+	}
+	if s.rested == nil {
+		s.rested = make(chan struct{})
+	}
+	rested := s.rested
+	s.mu.Unlock()
+	<-rested
 }
 
 // fail ends the socket at once because of something that happened on it.

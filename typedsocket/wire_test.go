@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"serve.zone/relay/typedsocket/queue"
 )
 
 // wire is a peer that sees bytes: what it reads is kept.
@@ -41,7 +43,7 @@ func (r *rig) wired(wrap func(net.Conn) net.Conn) (*wire, *Socket) {
 }
 
 func (w *wire) send(opcode byte, payload []byte) {
-	w.conn.Write(append(appendHeader(nil, opcode, len(payload), new([4]byte)), payload...))
+	w.conn.Write(append(appendHeader(nil, finBit|opcode, len(payload), new([4]byte)), payload...))
 }
 
 func same(c net.Conn) net.Conn { return c }
@@ -111,7 +113,7 @@ func TestOnlyTheLastOfManyPingsIsAnswered(t *testing.T) {
 		synctest.Wait()
 		w.conn.Close()
 		<-s.Done()
-		want := append(append(appendHeader(nil, opText, 4, nil), "null"...), appendControl(nil, opPong, []byte{99}, nil)...)
+		want := append(append(appendHeader(nil, finBit|opText, 4, nil), "null"...), appendControl(nil, opPong, []byte{99}, nil)...)
 		if got := <-w.done; !bytes.Equal(got, want) {
 			t.Fatalf("sent % x, want % x", got, want)
 		}
@@ -145,9 +147,9 @@ func (c *hookConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestCutBetweenTwoPiecesOfAFrame: the first piece has left, and neither
-// another piece nor a close frame follows it into the torn frame.
-func TestCutBetweenTwoPiecesOfAFrame(t *testing.T) {
+// TestCutBetweenTwoFragments: the first has left, and no other follows it; the
+// close frame may, as any control frame between fragments (RFC 6455 §5.4).
+func TestCutBetweenTwoFragments(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var s *Socket
 		cut := make(chan struct{})
@@ -167,9 +169,101 @@ func TestCutBetweenTwoPiecesOfAFrame(t *testing.T) {
 		<-cut
 		<-s.Done()
 		w.conn.Close()
-		if got := <-w.done; len(got) != writeStep || got[len(got)-1] != 0 {
-			t.Fatalf("%d bytes left, the last % x", len(got), got[len(got)-8:])
+		want := appendHeader(nil, opText, writeStep, nil) // not the last
+		want = append(append(want, "null"...), make([]byte, writeStep-4)...)
+		want = appendControl(want, opClose, closePayload(CloseCustodyEnded, "custody ended"), nil)
+		if got := <-w.done; !bytes.Equal(got, want) {
+			t.Fatalf("%d bytes left, want %d", len(got), len(want))
 		}
+	})
+}
+
+// TestNothingFollowsATornFrame: where a write was interrupted inside a frame,
+// not even a close frame makes sense any more.
+func TestNothingFollowsATornFrame(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var s *Socket
+		hook := &hookConn{}
+		hook.before = func() { hook.Conn = &tornConn{hook.Conn} }
+		w, socket := newRig(t, Config{Peer: "raw"}).wired(func(c net.Conn) net.Conn { hook.Conn = c; return hook })
+		s = socket
+		synctest.Wait()
+		b := newNull()
+		b.Append(make([]byte, 20<<10))
+		if err := s.push("f", itemOf(b)); err != nil {
+			t.Fatal(err)
+		}
+		wantEnd(t, s, closeAbnormal, true)
+		w.conn.Close()
+		if got := <-w.done; len(got) != 1000 || got[999] != 0 {
+			t.Fatalf("%d bytes left", len(got))
+		}
+	})
+}
+
+// tornConn takes 1,000 bytes and fails.
+type tornConn struct{ net.Conn }
+
+func (c *tornConn) Write(p []byte) (int, error) {
+	n, _ := c.Conn.Write(p[:1000])
+	return n, os.ErrDeadlineExceeded
+}
+
+// TestAMessageThatNeverEndsIsNotServed: the connection ends inside a frame
+// that could be read as whole, or between two fragments.
+func TestAMessageThatNeverEndsIsNotServed(t *testing.T) {
+	text := []byte(`{"method":"m","request":{},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)
+	padded := append(append([]byte{}, text...), bytes.Repeat([]byte(" "), 4096-len(text))...)
+	for name, sent := range map[string][]byte{
+		"in a frame":        append(appendHeader(nil, finBit|opText, 8192, new([4]byte)), padded...),
+		"between fragments": append(appendHeader(nil, opText, len(text), new([4]byte)), text...),
+	} {
+		bubble(t, func(t *testing.T) {
+			w, s := newRig(t, Config{Peer: "raw", Handler: HandlerFunc(func(r *Request) { t.Errorf("%s: served", name); r.Drop() })}).wired(same)
+			w.conn.Write(sent)
+			synctest.Wait()
+			w.conn.Close()
+			wantEnd(t, s, closeAbnormal, true)
+			<-w.done
+		})
+	}
+}
+
+// TestAPongGoesBetweenTheFragmentsOfOneLargeFrame: at 128 KiB/s the frame
+// takes two minutes, the pong no longer than two fragments.
+func TestAPongGoesBetweenTheFragmentsOfOneLargeFrame(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t, Config{Peer: "slow"})
+		peer := rawOver(t, r.listener.dial(func(c, s net.Conn) (net.Conn, net.Conn) { return &slowConn{c, 128 << 10}, s }), func() {})
+		s := <-r.accepted
+		b := newNull()
+		b.Reset()
+		content := bytes.Repeat([]byte("0123456789abcdef"), 15<<16)
+		b.Append(content)
+		if err := s.push("", itemOf(b)); err != nil {
+			t.Fatal(err)
+		}
+		whole := make(chan []byte, 1)
+		go func() {
+			_, p, _ := peer.Read(context.Background())
+			whole <- p
+			peer.Read(context.Background())
+		}()
+		for range 10 {
+			time.Sleep(10 * time.Second)
+			start := time.Now()
+			if err := peer.Ping(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			if d := time.Since(start); d > 1200*time.Millisecond {
+				t.Fatalf("a pong took %s", d)
+			}
+		}
+		if got := <-whole; !bytes.Equal(got, content) {
+			t.Fatalf("%d bytes arrived changed", len(got))
+		}
+		peer.CloseNow()
+		<-s.Done()
 	})
 }
 
@@ -202,5 +296,36 @@ func TestCutWaitsForTheWriteInProgress(t *testing.T) {
 		}
 		conn.Close()
 		<-s.Done()
+	})
+}
+
+// TestCutMayBeCalledFromAnyCallback: it waits for nobody who waits for it.
+func TestCutMayBeCalledFromAnyCallback(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w, up := newRig(t, Config{Peer: "cloudly"}).wired(same)
+		node, down := newRig(t, Config{Peer: "node", Handler: HandlerFunc(func(r *Request) {
+			r.Forward(up, Forward{Method: "m", Timeout: time.Hour, Failed: func(error) (string, []byte) {
+				up.Cut(CloseCustodyEnded, "custody ended")
+				return "x", []byte("{}")
+			}})
+		})}).raw()
+		if err := up.push("f", queue.Item{Buf: newNull(), Sent: func(bool) { up.Stats() }}); err != nil {
+			t.Fatal(err)
+		}
+		write(t, node, `{"method":"m","request":{},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)
+		wantEnd(t, up, CloseSilent, false)
+		w.conn.Close()
+		node.CloseNow()
+		<-w.done
+		<-down.Done()
+	})
+	bubble(t, func(t *testing.T) {
+		w, s := newRig(t, Config{Peer: "raw"}).wired(same)
+		if err := s.push("f", queue.Item{Buf: newNull(), Sent: func(bool) { s.Cut(CloseCustodyEnded, "custody ended") }}); err != nil {
+			t.Fatal(err)
+		}
+		wantEnd(t, s, CloseCustodyEnded, false)
+		w.conn.Close()
+		<-w.done
 	})
 }

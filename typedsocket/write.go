@@ -18,29 +18,25 @@ var errCut = errors.New("socket cut")
 // write is the socket's only writer. It sends, in this order of preference: a
 // pong, a ping that is due, own frames, flows. Small frames are gathered, so
 // that what is queued leaves in one write. It ends with the socket.
-func (s *Socket) write(k keepalive) {
-	w := frameWriter{s: s}
+func (s *Socket) write(k *keepalive) {
+	w := frameWriter{s: s, keepalive: k}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		v := k.step(time.Since(s.born), time.Duration(s.heard.Load()))
-		if v.dead {
-			s.fail(CloseSilent, true, "nothing heard for "+DeadAfter.String(), nil)
-		}
-		more, err := w.round(v.ping)
+		more, err := w.round()
 		switch {
 		case err == nil && !more && s.over():
 			s.windUp(true)
 			return
 		case err != nil:
 			// Does nothing when the socket has ended already.
-			s.fail(closeAbnormal, true, transportWhy("write", err), err)
+			s.fail(closeAbnormal, true, transportWhy(err), err)
 			s.windUp(!w.torn)
 			return
 		case more:
 			continue
 		}
-		timer.Reset(v.wait)
+		timer.Reset(w.wait)
 		select {
 		case <-s.wake:
 		case <-timer.C:
@@ -65,7 +61,6 @@ func (s *Socket) windUp(sound bool) {
 	for _, item := range left {
 		drop(item)
 	}
-	close(s.quiet)
 
 	if sound && end.Code != closeAbnormal {
 		s.sayClose(end)
@@ -114,16 +109,18 @@ func (s *Socket) sayClose(end *EndError) {
 
 // frameWriter turns queued frames into writes.
 type frameWriter struct {
-	s     *Socket
-	masks maskSource
-	items []queue.Item   // the batch being written
-	buf   *buffer.Buffer // gathers small frames; nil while none are
-	torn  bool           // a frame is half written
+	s         *Socket
+	keepalive *keepalive
+	wait      time.Duration // until keepalive wants to be asked again
+	masks     maskSource
+	items     []queue.Item   // the batch being written
+	buf       *buffer.Buffer // gathers small frames; nil while none are
+	torn      bool           // a frame is half written
 }
 
 // round sends one batch. It reports whether more may wait.
-func (w *frameWriter) round(ping bool) (more bool, err error) {
-	control, err := w.collect(ping)
+func (w *frameWriter) round() (more bool, err error) {
+	control, err := w.collect()
 	if err != nil || len(control) == 0 && len(w.items) == 0 {
 		return false, err
 	}
@@ -132,6 +129,7 @@ func (w *frameWriter) round(ping bool) (more bool, err error) {
 	} else {
 		err = w.gather(control)
 	}
+	w.rest()
 	for i := range w.items {
 		w.ended(&w.items[i], err == nil)
 	}
@@ -142,20 +140,13 @@ func (w *frameWriter) round(ping bool) (more bool, err error) {
 
 // collect makes the control frames that go before everything else, and takes
 // from the queue as much as one write gathers, or one large frame.
-func (w *frameWriter) collect(ping bool) (control []byte, err error) {
+func (w *frameWriter) collect() (control []byte, err error) {
+	control = w.control()
 	s := w.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.end != nil && !s.flush {
 		return nil, errCut
-	}
-	if s.pong != nil {
-		control = appendControl(control, opPong, s.pong, w.mask())
-		s.pong = nil
-	}
-	if ping {
-		control = appendControl(control, opPing, nil, w.mask())
-		s.counts.pings.Add(1)
 	}
 	for size := 0; size < writeStep; {
 		item, ok := s.queue.Pop()
@@ -165,7 +156,42 @@ func (w *frameWriter) collect(ping bool) (control []byte, err error) {
 		w.items = append(w.items, item)
 		size += item.Buf.Len() + maxHeader
 	}
+	s.writing = len(control) > 0 || len(w.items) > 0
 	return control, nil
+}
+
+// rest tells who waits in Cut that nothing is in hand.
+func (w *frameWriter) rest() {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	w.s.writing = false
+	if w.s.rested != nil {
+		close(w.s.rested)
+		w.s.rested = nil
+	}
+}
+
+// control makes the pong and the ping that are due, and ends the socket when
+// the peer is dead.
+func (w *frameWriter) control() (frames []byte) {
+	s := w.s
+	v := w.keepalive.step(time.Since(s.born), time.Duration(s.heard.Load()))
+	w.wait = v.wait
+	if v.dead {
+		s.fail(CloseSilent, false, "nothing heard for "+DeadAfter.String(), nil)
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pong != nil {
+		frames = appendControl(frames, opPong, s.pong, w.mask())
+		s.pong = nil
+	}
+	if v.ping {
+		frames = appendControl(frames, opPing, nil, w.mask())
+		s.counts.pings.Add(1)
+	}
+	return frames
 }
 
 // gather writes control frames and the batch, small frames in one write.
@@ -194,12 +220,13 @@ func (w *frameWriter) gather(control []byte) error {
 
 // append puts a small frame behind those already gathered.
 func (w *frameWriter) append(item *queue.Item) {
-	var room [maxHeader]byte
-	header, mask := w.header(room[:0], item)
+	opcode := w.count(item)
 	if item.Buf.Secret() {
 		w.buf.Erase()
 	}
-	w.buf.Append(header)
+	var room [maxHeader]byte
+	mask := w.mask()
+	w.buf.Append(appendHeader(room[:0], finBit|opcode, item.Buf.Len(), mask))
 	at := w.buf.Len()
 	w.buf.Append(item.Buf.Bytes())
 	if mask != nil {
@@ -207,30 +234,50 @@ func (w *frameWriter) append(item *queue.Item) {
 	}
 }
 
-// direct writes a frame from where it lies.
+// direct writes a frame from where it lies. A large one leaves in fragments
+// (RFC 6455 §5.4), so that pongs and pings can go between them: at the speed of
+// a slow peer one large frame takes minutes.
 func (w *frameWriter) direct(item *queue.Item) error {
-	var room [maxHeader]byte
-	header, mask := w.header(room[:0], item)
-	if mask != nil {
-		applyMask(item.Buf.Bytes(), *mask)
+	opcode, b := w.count(item), item.Buf
+	for {
+		n, fin := b.Len(), byte(finBit)
+		if n > writeStep+writeSlack {
+			n, fin = writeStep, 0
+		}
+		var room [maxHeader]byte
+		mask := w.mask()
+		if mask != nil {
+			applyMask(b.Bytes()[:n], *mask)
+		}
+		// The header goes where the fragment before it lay, which has left.
+		header := appendHeader(room[:0], fin|opcode, n, mask)
+		if err := w.piece(b.Framed(header)[:len(header)+n]); err != nil {
+			return err
+		}
+		if fin != 0 {
+			return nil
+		}
+		if control := w.control(); len(control) > 0 {
+			if err := w.piece(control); err != nil {
+				return err
+			}
+		}
+		b.Keep(n, b.Len()-n)
+		opcode = opContinuation
 	}
-	return w.steps(item.Buf.Framed(header))
 }
 
-// header makes a frame's header, and counts and records the frame.
-func (w *frameWriter) header(dst []byte, item *queue.Item) ([]byte, *[4]byte) {
-	opcode := byte(opText)
-	if item.Binary {
-		opcode = opBinary
-	}
-	n := item.Buf.Len()
+// count counts and records a frame and returns its opcode.
+func (w *frameWriter) count(item *queue.Item) byte {
 	w.s.counts.framesOut.Add(1)
-	w.s.counts.bytesOut.Add(uint64(n))
+	w.s.counts.bytesOut.Add(uint64(item.Buf.Len()))
 	if w.s.cfg.Recorder != nil {
 		w.s.cfg.Recorder.Sent(item.Binary, item.Buf.Bytes())
 	}
-	mask := w.mask()
-	return appendHeader(dst, opcode, n, mask), mask
+	if item.Binary {
+		return opBinary
+	}
+	return opText
 }
 
 // mask returns a fresh key on a client, nil on a server (RFC 6455 §5.1).
@@ -247,46 +294,38 @@ func (w *frameWriter) flush() error {
 	if w.buf.Len() == 0 {
 		return nil
 	}
-	err := w.steps(w.buf.Bytes())
+	err := w.piece(w.buf.Bytes())
 	w.buf.Reset()
 	return err
 }
 
-// steps writes p in pieces, each with a deadline of its own: a slow peer
-// lives as long as it takes one piece within writeStall.
-func (w *frameWriter) steps(p []byte) error {
-	for len(p) > 0 {
-		n := len(p)
-		if n > writeStep+writeSlack {
-			n = writeStep
-		}
-		if err := w.arm(); err != nil {
-			return err
-		}
-		if _, err := w.s.link.Conn.Write(p[:n]); err != nil {
-			w.torn = true
-			return err
-		}
-		p = p[n:]
-		w.torn = len(p) > 0
+// piece writes whole frames or fragments: about writeStep bytes at most, under
+// one deadline.
+func (w *frameWriter) piece(p []byte) error {
+	if err := w.arm(); err != nil {
+		return err
 	}
-	return nil
+	_, err := w.s.link.Conn.Write(p)
+	w.torn = err != nil
+	return err
 }
 
 // arm sets the deadline of the next write, unless the socket was cut.
 func (w *frameWriter) arm() error {
-	w.s.mu.Lock()
-	defer w.s.mu.Unlock()
-	deadline := time.Now().Add(writeStall)
-	if w.s.end != nil {
-		if !w.s.flush {
+	s := w.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	silence := time.Since(s.born) - time.Duration(s.heard.Load())
+	deadline := time.Now().Add(max(DeadAfter-silence, writeGrace))
+	if s.end != nil {
+		if !s.flush {
 			return errCut
 		}
-		if w.s.flushEnd.Before(deadline) {
-			deadline = w.s.flushEnd
+		if s.flushEnd.Before(deadline) {
+			deadline = s.flushEnd
 		}
 	}
-	return w.s.link.SetWriteDeadline(deadline)
+	return s.link.SetWriteDeadline(deadline)
 }
 
 // ended gives a frame's memory back and tells its owner.
@@ -297,14 +336,14 @@ func (w *frameWriter) ended(item *queue.Item, left bool) {
 	}
 }
 
-// transportWhy names a transport error without quoting it.
-func transportWhy(what string, err error) string {
+// transportWhy names an error of a write without quoting it.
+func transportWhy(err error) string {
 	var timeout net.Error
 	switch {
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return what + " stalled for " + writeStall.String()
+		return "the peer took nothing of what was sent for too long"
 	case errors.Is(err, net.ErrClosed):
 		return "connection closed"
 	}
-	return what + " failed"
+	return "write failed"
 }
