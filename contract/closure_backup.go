@@ -22,7 +22,7 @@ func (x *BackupDatabaseClosureRequest) shape() valueReader {
 		required("serviceId", text(&x.ServiceID)),
 		required("nodeId", text(&x.NodeID)),
 		required("descriptor", readDatabaseClosureDescriptor(&x.Descriptor)),
-		required("closure", rawObject(&x.Closure)),
+		required("closure", plainObject(&x.Closure)),
 	)
 }
 

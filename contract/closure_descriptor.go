@@ -15,8 +15,8 @@ type DatabaseClosureDescriptor struct {
 	Receipt ClosureReceipt
 }
 
-// ClosureReceipt is Corestore's receipt of the backup that the closure holds. It
-// is opaque but for the two members that say what the closure is.
+// ClosureReceipt is Corestore's receipt of the backup that the closure holds. Of
+// its members the two are read that say what the closure is.
 type ClosureReceipt struct {
 	ArchiveBytes int64  // closure.archiveBytes
 	SHA256       string // closure.sha256
@@ -49,8 +49,8 @@ func (x *DatabaseClosureDescriptor) shape() valueReader {
 }
 
 func readClosureReceipt(x *ClosureReceipt) valueReader {
-	return kept(&x.Encoded, onlyMembers(
-		required("closure", onlyMembers(
+	return kept(&x.Encoded, openObject(
+		required("closure", openObject(
 			required("archiveBytes", integer(&x.ArchiveBytes)),
 			required("sha256", text(&x.SHA256)),
 		)),

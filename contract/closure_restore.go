@@ -53,7 +53,7 @@ func ReadRestoreDatabaseClosureAnswer(body []byte) (RestoreDatabaseClosureAnswer
 func (x *RestoreDatabaseClosureAnswer) shape() valueReader {
 	return object(
 		required("descriptor", readDatabaseClosureDescriptor(&x.Descriptor)),
-		required("closure", rawObject(&x.Closure)),
+		required("closure", plainObject(&x.Closure)),
 	)
 }
 

@@ -12,7 +12,7 @@ type CorestoreFailure struct {
 // anything but an object with ok false and a text error; members beyond those
 // are ignored.
 func ReadCorestoreFailure(body []byte) (CorestoreFailure, bool) {
-	x, err := readAs[corestoreFailureBody]("corestore failure", body, secretBearing)
+	x, err := readAs[corestoreFailureBody]("corestore failure", body, 0)
 	return x.CorestoreFailure, err == nil
 }
 

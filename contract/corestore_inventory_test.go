@@ -44,6 +44,8 @@ func TestR78_InventoryStatesAreNeverMixed(t *testing.T) {
 		{"unknown code", inventory(`"reachable":false,"errorCode":"CORESTORE_GONE","services":[]`), []string{"inventory.errorCode: is not a known error code"}},
 		{"code null", inventory(`"reachable":true,"errorCode":null,"services":[]`), []string{"inventory.errorCode: is not a string"}},
 		{"no list", inventory(`"reachable":true,"services":null`), []string{"inventory.services: is not an array"}},
+		{"largest", inventory(`"reachable":true,"services":[` + opaqueOf(4<<20-2) + `]`), nil},
+		{"larger", inventory(`"reachable":true,"services":[` + opaqueOf(4<<20-1) + `]`), []string{"inventory.services: is larger than 4 MiB"}},
 		{"missing", `{}`, []string{"inventory: is missing"}},
 		{"missing inside", `{"inventory":{}}`, []string{"inventory.nodeId: is missing", "inventory.checkedAt: is missing",
 			"inventory.reachable: is missing", "inventory.services: is missing"}},
@@ -101,6 +103,7 @@ func TestR78_CorestoreServices(t *testing.T) {
 		{"empty", ``, []string{"body: is not well-formed json"}},
 		{"other", `{"ok":true}`, []string{"services: is missing"}},
 		{"null", `{"services":null}`, []string{"services: is not an array"}},
+		{"larger", `{"services":[` + opaqueOf(4<<20-1) + `]}`, []string{"services: is larger than 4 MiB"}},
 		{"twice", `{"services":[],"s\u0065rvices":[]}`, []string{"services: is given twice"}},
 	})
 }

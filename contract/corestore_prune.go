@@ -18,7 +18,7 @@ func (x *PruneNodeArchiveRequest) shape() valueReader {
 	return object(
 		required("nodeId", text(&x.NodeID)),
 		required("retention", raw(&x.Retention)),
-		optional("dryRun", raw(&x.DryRun)),
+		optional("dryRun", plain(&x.DryRun)),
 	)
 }
 

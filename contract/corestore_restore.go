@@ -24,8 +24,8 @@ func (x *RestoreServiceRequest) shape() valueReader {
 		required("backupId", text(&x.BackupID)),
 		required("service", raw(&x.Service)),
 		required("snapshots", list(&x.Snapshots, maximumSnapshots, readSnapshot)),
-		optional("clear", raw(&x.Clear)),
-		optional("resourceTypes", raw(&x.ResourceTypes)),
+		optional("clear", plain(&x.Clear)),
+		optional("resourceTypes", plain(&x.ResourceTypes)),
 		optional("replication", raw(&x.Replication)),
 	)
 }

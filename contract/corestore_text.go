@@ -55,6 +55,7 @@ func isPathSegment(s string) bool {
 	return true
 }
 
+// corestoreID judges the id of a backup or a restore.
 func (v *verdict) corestoreID(member, s string) {
 	v.require(isPlainText(s, maximumCorestoreID), member, "is not 1 to 256 printable characters")
 }

@@ -39,6 +39,10 @@ func TestApplyDNSLeaseRenewalRequest(t *testing.T) {
 		{"session null", with(t, applyText(t), sessionText, `null`), []string{`session: is not an object`}},
 		{"signature", with(t, applyText(t), `"c2lnbmF0dXJl"`, `""`), []string{`signed.signature: is empty`}},
 	})
+	composed := ApplyDNSLeaseRenewalRequest{Raw(`"session"`), gridRenewal(t, 0)}
+	if diff := cmp.Diff([]string{`session: is not an object`}, composed.Validate()); diff != "" {
+		t.Error(diff)
+	}
 	checkWritten(t, func(t *rapid.T) ApplyDNSLeaseRenewalRequest {
 		return ApplyDNSLeaseRenewalRequest{Raw(sessionText), drawSigned(t)}
 	}, ReadApplyDNSLeaseRenewalRequest)
@@ -50,10 +54,11 @@ func TestApplyDNSLeaseRenewalAnswer(t *testing.T) {
 		{"whole", body, nil},
 		{"any status", with(t, body, `accepted`, `novel status`), nil},
 		{"others are ignored", with(t, with(t, body, `"sequence"`, `"admittedAt":1.5,"sequence"`), `{"status"`, `{"x":null,"status"`), nil},
-		{"missing", `{"renewal":{}}`, []string{`renewal.projection: is missing`, `renewal.sequence: is missing`, `renewal.digest: is missing`, `status: is missing`}},
+		{"missing", `{}`, []string{`status: is missing`, `renewal: is missing`}},
+		{"missing inside", `{"renewal":{}}`, []string{`renewal.projection: is missing`, `renewal.sequence: is missing`, `renewal.digest: is missing`, `status: is missing`}},
 		{"twice", with(t, body, `"sequence":7`, `"sequence":7,"s\u0065quence":7`), []string{`renewal.sequence: is given twice`}},
-		{"rules", with(t, with(t, body, `"sequence":7`, `"sequence":0`), `"generation":3`, `"generation":-1`), []string{
-			`renewal.projection.generation: is not a counter`, `renewal.sequence: is not a counter`}},
+		{"rules", with(t, with(t, body, `"sequence":7,"digest":"sha256:`, `"sequence":0,"digest":"`), `"generation":3`, `"generation":-1`), []string{
+			`renewal.projection.generation: is not a counter`, `renewal.sequence: is not a counter`, `renewal.digest: is not a digest`}},
 	})
 	checkWritten(t, drawApplyAnswer, ReadApplyDNSLeaseRenewalAnswer)
 }

@@ -143,6 +143,9 @@ func TestR47_RunIsOfOnePiece(t *testing.T) {
 func TestR47_RunIsInOrder(t *testing.T) {
 	swapped := gridRun(t, 3)
 	swapped.Renewals[1], swapped.Renewals[2] = swapped.Renewals[2], swapped.Renewals[1]
+	equalSlot := changed(t, 2, 0, func(r *DNSLeaseRenewal) { r.DNS.ExpiresAt = slot + window - 1 })
+	equalSlot.Renewals[1].Renewal.DNS = DNSWindow{slot, slot, slot + window}
+	equalSlot.Renewals[1].Renewal = seal(t, equalSlot.Renewals[1].Renewal)
 	for name, tc := range map[string]struct {
 		run  HoldDNSLeaseRenewalsRequest
 		want []string
@@ -152,10 +155,8 @@ func TestR47_RunIsInOrder(t *testing.T) {
 		"gap of windows": {changed(t, 3, 2, func(r *DNSLeaseRenewal) {
 			r.DNS = DNSWindow{slot + 20*grid, slot + 20*grid, slot + 20*grid + window}
 		}), nil},
-		"equal issuedAt": {changed(t, 2, 1, func(r *DNSLeaseRenewal) {
-			r.DNS = DNSWindow{slot, slot, slot + window}
-			r.DNS.ExpiresAt = slot + window
-		}),
+		"equal issuedAt": {equalSlot, nil},
+		"equal window": {changed(t, 2, 1, func(r *DNSLeaseRenewal) { r.DNS = DNSWindow{slot, slot, slot + window} }),
 			[]string{`renewals[1].renewal.dns.expiresAt: is not later than the one before`}},
 		"falling issuedAt": {changed(t, 2, 1, func(r *DNSLeaseRenewal) { r.DNS = DNSWindow{slot - 1, slot - 1, slot + window - 1} }),
 			[]string{`renewals[1].renewal.dns.issuedAt: is earlier than the one before`, `renewals[1].renewal.dns.expiresAt: is not later than the one before`}},

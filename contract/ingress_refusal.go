@@ -20,7 +20,7 @@ type IngressRegistrationRefusal struct {
 // known reason and a wait within its bounds. What is no refusal is a plain
 // failure.
 func ReadIngressRegistrationRefusal(data []byte) (IngressRegistrationRefusal, bool) {
-	x, err := readAs[ingressRefusalBody]("cluster ingress registration refusal", data, secretBearing)
+	x, err := readAs[ingressRefusalBody]("cluster ingress registration refusal", data, 0)
 	return IngressRegistrationRefusal{RefusalName(x.reason), x.retryAfterMs}, err == nil
 }
 

@@ -17,7 +17,7 @@ type IngressRegistration struct {
 	Bearer       Secret
 	Version      string // of the ingress, not of the vocabulary
 	NodeID       string
-	Capabilities Raw // nil when absent; opaque: the seeds state no inner shape
+	Capabilities Raw // nil when absent; of unstated inner shape
 	Protocol     Offer
 }
 
@@ -32,7 +32,7 @@ func (x *IngressRegistration) shape() valueReader {
 		required("bearer", secretText(&x.Bearer)),
 		required("version", text(&x.Version)),
 		required("nodeId", text(&x.NodeID)),
-		optional("capabilities", raw(&x.Capabilities)),
+		optional("capabilities", plain(&x.Capabilities)),
 		required("protocol", readOffer(&x.Protocol)),
 	)
 }
@@ -57,9 +57,7 @@ func (x IngressRegistration) AppendJSON(dst []byte) []byte {
 	w.secret("bearer", x.Bearer)
 	w.text("version", x.Version)
 	w.text("nodeId", x.NodeID)
-	if x.Capabilities != nil {
-		w.value("capabilities", x.Capabilities)
-	}
+	w.optional("capabilities", x.Capabilities)
 	w.value("protocol", x.Protocol)
 	return w.end()
 }

@@ -28,8 +28,9 @@ func TestPlatformDesiredState(t *testing.T) {
 		{"whole", desiredStateText, nil},
 		{"nothing desired", `{"capabilities":[],"providerConfigs":[],"bindings":[]}`, nil},
 		{"others are ignored", `{"capabilities":null,"providerConfigs":{},"bindings":[{"nodeId":"a","binding":{},"x":1}],"revision":7}`, nil},
-		{"missing", `{"bindings":[{}]}`, []string{`bindings[0].nodeId: is missing`, `bindings[0].binding: is missing`,
-			`capabilities: is missing`, `providerConfigs: is missing`}},
+		{"missing", `{}`, []string{`capabilities: is missing`, `providerConfigs: is missing`, `bindings: is missing`}},
+		{"missing inside", `{"capabilities":[],"providerConfigs":[],"bindings":[{}]}`, []string{
+			`bindings[0].nodeId: is missing`, `bindings[0].binding: is missing`}},
 		{"twice", `{"capabilities":[],"providerConfigs":[],"bindings":[],"b\u0069ndings":[]}`, []string{`bindings: is given twice`}},
 		{"kinds", `{"capabilities":[],"providerConfigs":[],"bindings":[{"nodeId":1,"binding":null}]}`, []string{
 			`bindings[0].nodeId: is not a string`, `bindings[0].binding: is not an object`}},

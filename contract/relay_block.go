@@ -6,8 +6,6 @@ type ClusterRelay struct {
 	Origin string // canonical https origin
 }
 
-func readClusterRelay(x *ClusterRelay) valueReader { return x.shape() }
-
 func (x *ClusterRelay) shape() valueReader {
 	return object(required("origin", text(&x.Origin)))
 }

@@ -26,6 +26,8 @@ func TestRelayRegistrationAnswer(t *testing.T) {
 		{"ignored twice", with(t, registrationAnswerText, `{"origin"`, `{"x":1,"x":1,"origin"`), []string{`body: gives an ignored member twice`}},
 		{"reference is exact", with(t, registrationAnswerText, `{"id":"c:1"`, `{"userId":"u","id":"c:1"`), []string{`credential: unknown member "userId"`}},
 		{"origin", with(t, registrationAnswerText, `:8443`, `:443`), []string{`origin: is not a canonical https origin`}},
+		{"offer", with(t, registrationAnswerText, `"32.0.0"`, `"32.45.0"`), []string{`protocol.minimumPeerVersion: is above interfacesVersion`}},
+		{"record", with(t, registrationAnswerText, `"generation":4`, `"generation":0`), []string{`acceptedRegistration.generation: is not a counter`}},
 		{"reference", with(t, registrationAnswerText, `"generation":3`, `"generation":0`), []string{`credential.generation: is not a counter`}},
 	})
 	checkWritten(t, drawRegistrationAnswer, ReadRelayRegistrationAnswer)

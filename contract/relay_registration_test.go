@@ -27,7 +27,8 @@ func TestR04_RelayRegistrationRequest(t *testing.T) {
 func TestRelayRegistrationRequest(t *testing.T) {
 	checkBodies(t, ReadRelayRegistrationRequest, []bodyCase{
 		{"whole", registrationText, nil},
-		{"missing", `{"relay":{},"protocol":{}}`, []string{
+		{"missing", `{}`, []string{`protocol: is missing`, `relay: is missing`, `registrationSequence: is missing`}},
+		{"missing inside", `{"relay":{},"protocol":{}}`, []string{
 			`relay.version: is missing`, `relay.nodeId: is missing`, `relay.listenAddress: is missing`, `relay.listenPort: is missing`,
 			`protocol.interfacesVersion: is missing`, `protocol.minimumPeerVersion: is missing`, `registrationSequence: is missing`}},
 		{"missing in hub", with(t, registrationText, hubText, `{}`), []string{`relay.vpnHub.publicKey: is missing`,

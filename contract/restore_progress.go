@@ -29,7 +29,7 @@ type IsolatedRestoreProgress struct {
 	PreparedAt        int64  // Unix milliseconds
 	UpdatedAt         int64  // Unix milliseconds
 	ExecutedAt        *int64 // Unix milliseconds; always of an executed restore
-	StagedObject      Raw    // only of a staged chunk: where the next one continues; opaque (O30)
+	StagedObject      Raw    // only of a staged chunk: where the next one continues (O30)
 }
 
 func readIsolatedRestoreProgress(x *IsolatedRestoreProgress) valueReader { return x.shape() }
@@ -53,7 +53,7 @@ func (x *IsolatedRestoreProgress) summary() []member {
 		required("preparedAt", integer(&x.PreparedAt)),
 		required("updatedAt", integer(&x.UpdatedAt)),
 		optional("executedAt", pointer(&x.ExecutedAt, integer)),
-		optional("stagedObject", rawObject(&x.StagedObject)),
+		optional("stagedObject", plainObject(&x.StagedObject)),
 	}
 }
 

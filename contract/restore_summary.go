@@ -8,7 +8,7 @@ package contract
 //
 // What is no valid progress is an error and must not be forwarded.
 func ReadRestoreSummary(method, nodeID string, body []byte) (IsolatedRestoreProgress, error) {
-	x, err := readAs[restoreSummary]("corestore restore summary", body, secretBearing)
+	x, err := readAs[restoreSummary]("corestore restore summary", body, 0)
 	if err != nil {
 		return IsolatedRestoreProgress{}, err
 	}

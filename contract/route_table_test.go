@@ -187,6 +187,11 @@ func drawOpaque(t *rapid.T, label string) Raw {
 		`"\ud800\u0041"`, `"é \u00e9 "`, `{"a":1,"a":{"b" : [ ]}}`, "[1,\n\t2]", `{"b":{"__proto__":null},"a":[[[]]]}`}).Draw(t, label))
 }
 
+// drawPlain draws a value that is held to design O1.
+func drawPlain(t *rapid.T, label string) Raw {
+	return Raw(rapid.SampledFrom([]string{`{}`, `[]`, `null`, `true`, `"\u0041"`, `1.50e+3`, `{"b" : [ 1 , {"a":1}] }`}).Draw(t, label))
+}
+
 func drawDestinations(t *rapid.T) string {
 	octet, port := rapid.IntRange(0, 255), rapid.IntRange(1, 65535)
 	var all []string

@@ -79,6 +79,14 @@ func TestIdentityExchangeAnswer_ExpiryInAnotherFormIsNotStated(t *testing.T) {
 	}
 }
 
+func TestIdentityExchangeAnswer_ComposedIsJudged(t *testing.T) {
+	at := int64(-1)
+	want := []string{`identity.jwt: is not a token`, `identity.expiresAt: is not a time in unix milliseconds`}
+	if diff := cmp.Diff(want, IdentityExchangeAnswer{Identity{ExpiresAt: &at}}.Validate()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func FuzzReadIdentityExchangeRequest(f *testing.F) {
 	fuzzReader(f, ReadIdentityExchangeRequest, `{"token":"`+bearerText+`"}`, `{"token":"","\u0074oken":0}`)
 }

@@ -88,8 +88,12 @@ func (x VPNNode) equal(other VPNNode) bool {
 // CanonicalLength returns how many bytes the canonical form of the network has,
 // which VPNNetworkLimit bounds.
 func (x VPNNetwork) CanonicalLength() int {
+	size := 128 + 96*len(x.Grants)
+	for i := range x.Nodes {
+		size += 192 + 64*len(x.Nodes[i].WorkloadPrefixes)
+	}
 	// AppendJSON differs from the canonical form in the order of members alone.
-	return len(x.AppendJSON(make([]byte, 0, VPNNetworkLimit)))
+	return len(x.AppendJSON(make([]byte, 0, size)))
 }
 
 // AppendJSON appends the network in contract order.

@@ -37,44 +37,55 @@ func addressOf(n uint32) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
-// placedPrefix is the address range of a workload prefix and the place in the
-// network where the prefix stands.
+// placedPrefix is a workload prefix as numbers that sort: its addresses, the
+// first before the last complemented, so that of two prefixes that begin alike
+// the wider one comes first; and its place, the node before the index.
 type placedPrefix struct {
-	first, last uint32
-	node, index int32
+	span  uint64
+	place uint64
 }
+
+func (p placedPrefix) last() uint32 { return ^uint32(p.span) }
+
+func (p placedPrefix) node() int { return int(p.place >> 32) }
+
+func (p placedPrefix) index() int { return int(uint32(p.place)) }
 
 // placedPrefixes are all workload prefixes of one network.
 type placedPrefixes []placedPrefix
 
 func (s *placedPrefixes) add(p netip.Prefix, node, index int) {
 	first, last := addressRange(p)
-	*s = append(*s, placedPrefix{first, last, int32(node), int32(index)})
+	*s = append(*s, placedPrefix{
+		span:  uint64(first)<<32 | uint64(^last),
+		place: uint64(node)<<32 | uint64(index),
+	})
 }
 
 // judgeOverlap records every prefix that lies inside another one. The walk
 // stands at the list of nodes.
 //
-// Two prefixes overlap only when one lies inside the other. Sorted by their
-// first address, wider ones first, the prefixes inside one follow it directly,
-// so one look at the last prefix that lay in no other decides: the cost is that
-// of sorting.
+// Two prefixes overlap only when one lies inside the other. Sorted by span, the
+// prefixes inside one follow it directly, so one look at the last prefix that
+// lay in no other decides: the cost is that of sorting.
 func (s placedPrefixes) judgeOverlap(v *verdict) {
 	slices.SortFunc(s, func(a, b placedPrefix) int {
-		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.last, a.last),
-			cmp.Compare(a.node, b.node), cmp.Compare(a.index, b.index))
+		if c := cmp.Compare(a.span, b.span); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.place, b.place)
 	})
 	for i, outer := 1, 0; i < len(s); i++ {
-		if s[i].last > s[outer].last {
+		if s[i].last() > s[outer].last() {
 			outer = i
 			continue
 		}
-		if s[i].isRepetitionOf(s[i-1]) {
+		if s[i].repeats(s[i-1]) {
 			continue // named where the list is judged as sorted and unique
 		}
-		v.enterIndex(int(s[i].node))
+		v.enterIndex(s[i].node())
 		v.enter("workloadPrefixes")
-		v.enterIndex(int(s[i].index))
+		v.enterIndex(s[i].index())
 		v.addAt("cidr", "overlaps another workload prefix")
 		v.leave()
 		v.leave()
@@ -82,9 +93,8 @@ func (s placedPrefixes) judgeOverlap(v *verdict) {
 	}
 }
 
-// isRepetitionOf reports whether a prefix repeats the one before it in the same
+// repeats reports whether a prefix is the same as the one before it in its
 // node's list.
-func (p placedPrefix) isRepetitionOf(before placedPrefix) bool {
-	return p.first == before.first && p.last == before.last &&
-		p.node == before.node && p.index == before.index+1
+func (p placedPrefix) repeats(before placedPrefix) bool {
+	return p.span == before.span && p.place == before.place+1
 }

@@ -19,7 +19,7 @@ func (x VPNNetwork) judge(v *verdict) {
 	control := newControlSubnet(v, x.ControlPrefix)
 	v.counter("revision", x.Revision)
 	v.require(len(x.Nodes) <= MaximumVPNNodes, "nodes", "has more than 256 nodes")
-	members := newMembers(len(x.Nodes))
+	members := newMembership(x.Nodes)
 	v.enter("nodes")
 	for i := range x.Nodes {
 		v.enterIndex(i)
@@ -34,23 +34,28 @@ func (x VPNNetwork) judge(v *verdict) {
 	members.judgeGrants(v, x.Grants)
 }
 
-// members is what the nodes of one network must not share.
-type members struct {
+// membership is what the nodes of one network must not share.
+type membership struct {
 	keys      map[string]bool
 	addresses map[string]bool
 	domains   map[string]int // policy domain to the node that carries it
 	prefixes  placedPrefixes
 }
 
-func newMembers(n int) *members {
-	return &members{
-		keys:      make(map[string]bool, n),
-		addresses: make(map[string]bool, n),
-		domains:   make(map[string]int),
+func newMembership(nodes []VPNNode) *membership {
+	prefixes := 0
+	for i := range nodes {
+		prefixes += len(nodes[i].WorkloadPrefixes)
+	}
+	return &membership{
+		keys:      make(map[string]bool, len(nodes)),
+		addresses: make(map[string]bool, len(nodes)),
+		domains:   make(map[string]int, prefixes),
+		prefixes:  make(placedPrefixes, 0, prefixes),
 	}
 }
 
-func (m *members) judgeNode(v *verdict, i int, n *VPNNode, control controlSubnet) {
+func (m *membership) judgeNode(v *verdict, i int, n *VPNNode, control controlSubnet) {
 	v.nodeID("nodeId", n.NodeID)
 	v.noiseKey("publicKey", n.PublicKey)
 	v.require(!m.keys[n.PublicKey], "publicKey", "is the key of another node")
@@ -72,7 +77,7 @@ func (m *members) judgeNode(v *verdict, i int, n *VPNNode, control controlSubnet
 	v.leave()
 }
 
-func (m *members) judgePrefix(v *verdict, i, j int, p VPNWorkload, control controlSubnet) {
+func (m *membership) judgePrefix(v *verdict, i, j int, p VPNWorkload, control controlSubnet) {
 	prefix, ok := ParseIPv4Prefix(p.CIDR)
 	v.require(ok, "cidr", "is not a canonical ipv4 cidr")
 	if ok {
@@ -87,7 +92,7 @@ func (m *members) judgePrefix(v *verdict, i, j int, p VPNWorkload, control contr
 	}
 }
 
-func (m *members) judgeGrants(v *verdict, grants []VPNGrant) {
+func (m *membership) judgeGrants(v *verdict, grants []VPNGrant) {
 	v.require(len(grants) <= MaximumVPNGrants, "grants", "has more than 4096 grants")
 	v.enter("grants")
 	for i, g := range grants {
