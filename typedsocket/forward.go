@@ -57,9 +57,12 @@ func (a *ForwardedAnswer) Erase() { a.b.Erase() }
 // changed; of an answer's other members only an `error` and a `retry` that are
 // objects go back (design §3.1), and nothing of the request's.
 //
-// When Forward returns an error nothing was sent, and the request is still the
+// A nil dst is one that has ended. When Forward returns an error nothing was sent, and the request is still the
 // caller's, with its Body, to forward elsewhere or to end; its Facts are gone.
 func (r *Request) Forward(dst *Socket, f Forward) error {
+	if dst == nil {
+		return ErrClosed
+	}
 	if !r.state.CompareAndSwap(requestOpen, requestForwarded) {
 		panic("typedsocket: request ended twice")
 	}

@@ -3,6 +3,7 @@ package typedsocket
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -327,5 +328,56 @@ func TestCutMayBeCalledFromAnyCallback(t *testing.T) {
 		wantEnd(t, s, CloseCustodyEnded, false)
 		w.conn.Close()
 		<-w.done
+	})
+}
+
+// TestCutOfADeadPeerInTheMiddleOfALargeFrame: the verdict falls between two
+// fragments, and a callback of it cuts.
+func TestCutOfADeadPeerInTheMiddleOfALargeFrame(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t, Config{Peer: "cloudly", Limits: Limits{Own: 32 << 20}})
+		conn, err := r.listener.dial(func(c, s net.Conn) (net.Conn, net.Conn) { return &slowConn{c, 64 << 10}, s })(context.Background(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(conn, upgradeRequest)
+		go io.Copy(io.Discard, conn) // reads, and never answers a ping
+		up := <-r.accepted
+		node, down := newRig(t, Config{Peer: "node", Handler: HandlerFunc(func(r *Request) {
+			r.Forward(up, Forward{Method: "m", Timeout: time.Hour, Failed: func(error) (string, []byte) {
+				up.Cut(CloseCustodyEnded, "custody ended")
+				return "x", []byte("{}")
+			}})
+		})}).raw()
+		write(t, node, `{"method":"m","request":{},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)
+		b := newNull()
+		b.Append(make([]byte, 15<<20))
+		if err := up.push("", itemOf(b)); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		wantEnd(t, up, CloseSilent, false)
+		if d := time.Since(start); d < 55*time.Second || d > 85*time.Second {
+			t.Fatalf("ended after %s", d)
+		}
+		conn.Close()
+		node.CloseNow()
+		<-down.Done()
+	})
+}
+
+func TestForwardToNoSocketIsRefusedLikeToAnEndedOne(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		node, down := newRig(t, Config{Peer: "node", Handler: HandlerFunc(func(r *Request) {
+			if err := r.Forward(nil, Forward{Method: "m"}); errors.Is(err, ErrClosed) {
+				r.Refuse("relay-not-ready: no session", nil)
+			}
+		})}).raw()
+		write(t, node, `{"method":"m","request":{},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)
+		if got := read(t, node); !bytes.Contains([]byte(got), []byte("relay-not-ready: no session")) {
+			t.Fatal(got)
+		}
+		node.CloseNow()
+		<-down.Done()
 	})
 }

@@ -12,8 +12,12 @@ import (
 // longAgo as a deadline interrupts what is in progress.
 var longAgo = time.Unix(1, 0)
 
-// errCut is what a write meets when the socket was cut meanwhile.
-var errCut = errors.New("socket cut")
+// errCut is what a write meets when the socket was cut meanwhile, errDead when
+// keepalive gives the peer up.
+var (
+	errCut  = errors.New("socket cut")
+	errDead = errors.New("peer silent")
+)
 
 // write is the socket's only writer. It sends, in this order of preference: a
 // pong, a ping that is due, own frames, flows. Small frames are gathered, so
@@ -29,7 +33,10 @@ func (s *Socket) write(k *keepalive) {
 			s.windUp(true)
 			return
 		case err != nil:
-			// Does nothing when the socket has ended already.
+			// Either does nothing when the socket has ended already.
+			if errors.Is(err, errDead) {
+				s.fail(CloseSilent, false, "nothing heard for "+DeadAfter.String(), nil)
+			}
 			s.fail(closeAbnormal, true, transportWhy(err), err)
 			s.windUp(!w.torn)
 			return
@@ -120,8 +127,11 @@ type frameWriter struct {
 
 // round sends one batch. It reports whether more may wait.
 func (w *frameWriter) round() (more bool, err error) {
-	control, err := w.collect()
-	if err != nil || len(control) == 0 && len(w.items) == 0 {
+	control, err := w.control()
+	if err != nil {
+		return false, err
+	}
+	if err := w.collect(len(control) > 0); err != nil || len(control) == 0 && len(w.items) == 0 {
 		return false, err
 	}
 	if len(control) == 0 && len(w.items) == 1 {
@@ -138,15 +148,14 @@ func (w *frameWriter) round() (more bool, err error) {
 	return true, err
 }
 
-// collect makes the control frames that go before everything else, and takes
-// from the queue as much as one write gathers, or one large frame.
-func (w *frameWriter) collect() (control []byte, err error) {
-	control = w.control()
+// collect takes from the queue as much as one write gathers, or one large
+// frame. control tells that there is something to write besides.
+func (w *frameWriter) collect(control bool) error {
 	s := w.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.end != nil && !s.flush {
-		return nil, errCut
+		return errCut
 	}
 	for size := 0; size < writeStep; {
 		item, ok := s.queue.Pop()
@@ -156,8 +165,8 @@ func (w *frameWriter) collect() (control []byte, err error) {
 		w.items = append(w.items, item)
 		size += item.Buf.Len() + maxHeader
 	}
-	s.writing = len(control) > 0 || len(w.items) > 0
-	return control, nil
+	s.writing = control || len(w.items) > 0
+	return nil
 }
 
 // rest tells who waits in Cut that nothing is in hand.
@@ -171,15 +180,15 @@ func (w *frameWriter) rest() {
 	}
 }
 
-// control makes the pong and the ping that are due, and ends the socket when
-// the peer is dead.
-func (w *frameWriter) control() (frames []byte) {
+// control makes the pong and the ping that are due, which go before everything
+// else. It fails when the peer is dead; the socket is ended by write, when no
+// frame is in hand any more.
+func (w *frameWriter) control() (frames []byte, err error) {
 	s := w.s
 	v := w.keepalive.step(time.Since(s.born), time.Duration(s.heard.Load()))
 	w.wait = v.wait
 	if v.dead {
-		s.fail(CloseSilent, false, "nothing heard for "+DeadAfter.String(), nil)
-		return nil
+		return nil, errDead
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +200,7 @@ func (w *frameWriter) control() (frames []byte) {
 		frames = appendControl(frames, opPing, nil, w.mask())
 		s.counts.pings.Add(1)
 	}
-	return frames
+	return frames, nil
 }
 
 // gather writes control frames and the batch, small frames in one write.
@@ -257,10 +266,12 @@ func (w *frameWriter) direct(item *queue.Item) error {
 		if fin != 0 {
 			return nil
 		}
-		if control := w.control(); len(control) > 0 {
-			if err := w.piece(control); err != nil {
-				return err
-			}
+		control, err := w.control()
+		if err == nil && len(control) > 0 {
+			err = w.piece(control)
+		}
+		if err != nil {
+			return err
 		}
 		b.Keep(n, b.Len()-n)
 		opcode = opContinuation
