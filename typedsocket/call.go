@@ -45,7 +45,7 @@ func (a *Answer) Erase() { a.buf.Erase() }
 func (a *Answer) Release() { a.buf.Release() }
 
 // Call sends a request of our own and waits for the answer. request is a JSON
-// object. A peer that asks for a retry gets the request again after the time
+// object; nil is {}. A peer that asks for a retry gets the request again after the time
 // it names, at most 3 times and after at most 5 minutes, each under a new instance id (typedsocket.md
 // §1.3). Errors: *RemoteError when the peer answers with an error,
 // *TimeoutError, *RetryLimitError, *AnswerError, *TooBigError, ErrPendingFull,
@@ -70,7 +70,8 @@ func (s *Socket) call(ctx context.Context, method string, request []byte, o Call
 		if err != nil || answer != nil {
 			return answer, err
 		}
-		if sends > maxRetries || retry > maxRetryWait {
+		// A stream's descriptor is good for one message.
+		if sends > maxRetries || retry > maxRetryWait || len(o.Streams) > 0 {
 			return nil, &RetryLimitError{Peer: s.cfg.Peer, Method: method, Sends: sends, Wait: retry}
 		}
 		s.counts.retries.Add(1)
@@ -101,6 +102,9 @@ func (s *Socket) send(ctx context.Context, method, id string, request []byte, o 
 		return nil, 0, err
 	}
 	instance := string(envelope.NewID(nil))
+	if request == nil {
+		request = emptyData
+	}
 	b := buffer.Of(request)
 	if o.Erase {
 		b.Erase()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -376,17 +377,82 @@ func TestServingIsBoundedAndRefusedByName(t *testing.T) {
 	})
 }
 
-func TestEndingARequestTwiceIsCaught(t *testing.T) {
+func TestASecondEndOfARequestDoesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		caught := make(chan any, 1)
-		c, _ := pair(t, Config{Peer: "server"}, Config{Peer: "client", Handler: HandlerFunc(func(r *Request) {
-			defer func() { caught <- recover() }()
-			r.Answer([]byte(`{}`))
-			r.Answer([]byte(`{}`))
+		errs := make(chan error, 6)
+		c, s := pair(t, Config{Peer: "server"}, Config{Peer: "client", Handler: HandlerFunc(func(r *Request) {
+			errs <- r.Answer([]byte(`{"n":1}`))
+			errs <- r.Answer([]byte(`{"n":2}`))
+			errs <- r.Refuse("x", nil)
+			errs <- r.Retry(time.Second, "x")
+			errs <- r.Forward(r.Socket(), Forward{Method: "m"})
+			r.Drop()
+			errs <- nil
 		})})
-		call(t, c, "m", `{}`)
-		if <-caught == nil {
-			t.Fatal("not caught")
+		if got := call(t, c, "m", `{}`); got != `{"n":1}` {
+			t.Fatal(got)
+		}
+		for i, want := range []error{nil, ErrEnded, ErrEnded, ErrEnded, ErrEnded, nil} {
+			if err := <-errs; err != want {
+				t.Errorf("end %d gave %v, want %v", i, err, want)
+			}
+		}
+		synctest.Wait()
+		if st := s.Stats(); st.Serving != 0 || st.Panics != 0 {
+			t.Fatalf("%+v", st)
+		}
+	})
+}
+
+func TestNilBodiesAreWrittenAsJSON(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		body := make(chan string, 1)
+		c, _ := pair(t, Config{Peer: "server"}, Config{Peer: "client", Handler: HandlerFunc(func(r *Request) {
+			body <- string(r.Body())
+			r.Answer(nil)
+		})})
+		a, err := c.Call(context.Background(), "m", nil, CallOptions{})
+		if err != nil || string(a.Response()) != "null" || <-body != "{}" {
+			t.Fatalf("%v", err)
+		}
+		a.Release()
+	})
+}
+
+func TestARetryEndsWithItsSocket(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c, s := pair(t, Config{Peer: "server"}, Config{Peer: "client", Handler: HandlerFunc(func(r *Request) { r.Retry(4*time.Minute, "busy") })})
+		time.AfterFunc(time.Minute, func() { s.Close(CloseRestart, "draining") })
+		start := time.Now()
+		if _, err := c.Call(context.Background(), "m", nil, CallOptions{}); !errors.Is(err, ErrClosed) || time.Since(start) != time.Minute {
+			t.Fatalf("%v after %s", err, time.Since(start))
+		}
+	})
+}
+
+// TestErasedCallsLeaveNothing: neither the request that left nor the answer
+// that was released.
+func TestErasedCallsLeaveNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		seen := &sentMemory{}
+		_, s := pair(t, Config{Peer: "server", Handler: handlers{"echo": echo, "take": func(r *Request) { r.Answer(nil) }}}, Config{Peer: "client", Recorder: seen})
+		a, err := s.Call(context.Background(), "take", []byte(`{"s":"SECRET"}`), CallOptions{Erase: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if len(seen.mem) == 0 || strings.Contains(string(seen.mem), "SECRET") {
+			t.Error("the request's memory is still there")
+		}
+		a.Release()
+		if a, err = s.Call(context.Background(), "echo", []byte(`{"s":"SECRET"}`), CallOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		mem := a.Response()
+		a.Erase()
+		a.Release()
+		if strings.Contains(string(mem), "SECRET") {
+			t.Error("the answer's memory is still there")
 		}
 	})
 }
@@ -403,10 +469,10 @@ func TestTagsAreAcknowledgedAndBounded(t *testing.T) {
 			t.Fatal(got)
 		}
 		for _, c2 := range []struct{ method, body, text string }{
-			{"__typedsocket_setTag", `{"name":"` + strings.Repeat("n", 256) + `"}`, "tag-too-large"},
-			{"__typedsocket_setTag", `{"name":"n","payload":"` + strings.Repeat("p", 16<<10) + `"}`, "tag-too-large"},
-			{"__typedsocket_setTag", `{"payload":1}`, "tag-too-large"},
-			{"__typedsocket_setTag", `[]`, "tag-too-large"},
+			{"__typedsocket_setTag", `{"name":"` + strings.Repeat("n", 256) + `"}`, "tag-invalid"},
+			{"__typedsocket_setTag", `{"name":"n","payload":"` + strings.Repeat("p", 16<<10) + `"}`, "tag-invalid"},
+			{"__typedsocket_setTag", `{"payload":1}`, "tag-invalid"},
+			{"__typedsocket_setTag", `[]`, "tag-invalid"},
 			{"__typedsocket_cancel", `{}`, "There is no available method"},
 		} {
 			_, err := c.Call(context.Background(), c2.method, []byte(c2.body), CallOptions{})

@@ -35,7 +35,7 @@ const (
 	closeAbnormal CloseCode = 1006 // the connection broke without a close frame
 )
 
-// closeMeanings is what each code tells the peer. README and docs quote it.
+// closeMeanings is what each code tells the peer.
 var closeMeanings = map[CloseCode]string{
 	CloseNormal:        "the session is over and nothing went wrong",
 	CloseGoingAway:     "this side is leaving and does not come back on this socket",

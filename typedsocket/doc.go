@@ -11,7 +11,8 @@
 //
 // Forwarding is a primitive: Request.Forward sends the bytes of `request` on
 // under a new envelope and brings the bytes of `response` back under the first
-// ids. Neither is decoded, copied or changed. No other member of a peer's
+// ids. Neither is decoded or changed, and a large one is not copied either, but
+// for the growth of the buffer it is read into. No other member of a peer's
 // envelope crosses, except an `error` and a `retry` that are objects.
 //
 // Frames of one flow never overtake each other. Flows share the socket by
@@ -42,7 +43,8 @@
 // Each socket has one mutex, Socket.mu. It is held for table and queue
 // operations only, never across a callback, a read or a write, and never
 // together with another socket's. A stream mux may hold its own lock while it
-// takes Socket.mu, never the reverse.
+// takes Socket.mu, never the reverse. Callbacks run on goroutines of sockets,
+// never inside a method that their owner called.
 //
 // # Limits
 //

@@ -14,6 +14,10 @@ var ErrClosed = errors.New("socket closed")
 // answer of this peer as its limit allows.
 var ErrPendingFull = errors.New("too many calls wait for an answer of this peer")
 
+// ErrEnded is what the second end of a request meets. It is a mistake of whoever
+// serves it and changes nothing.
+var ErrEnded = errors.New("the request has ended already")
+
 // ErrNoUpgrade is an HTTP request that does not ask for a WebSocket in the way
 // RFC 6455 §4.2.1 demands. It has been answered.
 var ErrNoUpgrade = errors.New("no WebSocket upgrade")

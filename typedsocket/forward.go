@@ -14,10 +14,14 @@ type Forward struct {
 	// Method is the text written into the envelope: the relay's own, from its
 	// table, never the peer's.
 	Method string
-	// Flow is the flow on the destination, AnswerFlow the one on the source
-	// for the way back. "" is the class of own frames.
-	Flow, AnswerFlow string
-	// Timeout bounds the wait for the answer; default CallTimeout.
+	// Flow is the flow on the destination; "" is the class of own frames.
+	Flow string
+	// AnswerFlow is the flow on the source for the way back, "answers" by
+	// default. An answer that passes its bound costs that answer alone: a
+	// failure goes back in its place.
+	AnswerFlow string
+	// Timeout bounds the wait for the answer; default CallTimeout. A request
+	// that is given up while it is still queued may leave all the same.
 	Timeout time.Duration
 	// Judge, when set, sees the answer before it goes back. An error replaces
 	// the answer, as Failed says. It runs on the destination's reader and must
@@ -27,8 +31,10 @@ type Forward struct {
 	// error) into the text and data of the refusal that the source gets. The
 	// default is the failure that names no cause.
 	Failed func(error) (text string, data []byte)
-	// Ended, when set, is called once when the forward is over: nil after an
-	// answer went back, or the reason why none did. It must not block.
+	// Ended, when set, is called once when a forward that was begun is over:
+	// with nil after an answer went back, or with the reason why none did. It
+	// must not block, and runs on whichever goroutine ended it, but never
+	// inside a call of the source's or the destination's methods.
 	Ended func(error)
 }
 
@@ -57,36 +63,74 @@ func (a *ForwardedAnswer) Erase() { a.b.Erase() }
 // changed; of an answer's other members only an `error` and a `retry` that are
 // objects go back (design §3.1), and nothing of the request's.
 //
-// A nil dst is one that has ended. When Forward returns an error nothing was sent, and the request is still the
-// caller's, with its Body, to forward elsewhere or to end; its Facts are gone.
+// A nil dst is one that has ended. When Forward returns an error nothing was
+// sent, and the request is still the caller's, with its Body, to forward
+// elsewhere or to end; its Facts are gone. A forward ends with its source too.
 func (r *Request) Forward(dst *Socket, f Forward) error {
 	if dst == nil {
 		return ErrClosed
 	}
 	if !r.state.CompareAndSwap(requestOpen, requestForwarded) {
-		panic("typedsocket: request ended twice")
+		return ErrEnded
 	}
 	if f.Timeout == 0 {
 		f.Timeout = CallTimeout
 	}
+	if f.AnswerFlow == "" {
+		f.AnswerFlow = "answers"
+	}
 	var idRoom [2 * idLength]byte
 	ids := string(envelope.NewID(envelope.NewID(idRoom[:0])))
-	id, instance := ids[:idLength], ids[idLength:]
-	var headRoom, tailRoom [256]byte
-	head := envelope.AppendRequestHead(headRoom[:0], f.Method)
-	body := len(r.frame.Request)
-	r.buf.Keep(r.frame.RequestAt, body)
-	r.buf.Wrap(head, envelope.AppendRequestTail(tailRoom[:0], id, instance))
-	r.frame = envelope.Frame{}
-	buf := r.buf // the destination's from the moment it is queued
-	err := dst.submit(outgoing{method: f.Method, id: id, instance: instance, flow: f.Flow,
-		item: queue.Item{Buf: buf}, timeout: f.Timeout, waiter: &forwardWaiter{r: r, f: f}})
+	w := &forwardWaiter{r: r, f: f, dst: dst, id: ids[:idLength], instance: ids[idLength:]}
+	body := r.compose(w)
+	err := r.s.track(w)
+	if err == nil {
+		// The buffer is the destination's from the moment it is queued.
+		err = dst.submit(outgoing{method: f.Method, id: w.id, instance: w.instance, flow: f.Flow,
+			item: queue.Item{Buf: r.buf}, timeout: f.Timeout, waiter: w})
+	}
 	if err != nil {
-		buf.Keep(len(head), body)
-		r.frame.Request = buf.Bytes()
+		r.s.untrack(w)
+		r.buf.Keep(body.at, body.n)
+		r.frame.Request, r.frame.RequestAt = r.buf.Bytes(), 0
 		r.state.Store(requestOpen)
 	}
 	return err
+}
+
+// part is where something lies in a buffer.
+type part struct{ at, n int }
+
+// compose turns the request's buffer into the request that travels on, in
+// place, and returns where in it the body lies.
+func (r *Request) compose(w *forwardWaiter) (body part) {
+	var headRoom, tailRoom [256]byte
+	head := envelope.AppendRequestHead(headRoom[:0], w.f.Method)
+	body = part{len(head), len(r.frame.Request)}
+	r.buf.Keep(r.frame.RequestAt, body.n)
+	r.buf.Wrap(head, envelope.AppendRequestTail(tailRoom[:0], w.id, w.instance))
+	r.frame = envelope.Frame{}
+	return body
+}
+
+// track remembers a forward for the end of its source. From then on its memory
+// counts on the destination.
+func (s *Socket) track(w *forwardWaiter) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end != nil {
+		return s.end
+	}
+	s.forwards[w] = struct{}{}
+	s.held -= w.r.counted
+	w.r.counted = 0
+	return nil
+}
+
+func (s *Socket) untrack(w *forwardWaiter) {
+	s.mu.Lock()
+	delete(s.forwards, w)
+	s.mu.Unlock()
 }
 
 // idLength is the length of the ids we mint (envelope.NewID).
@@ -94,8 +138,17 @@ const idLength = len("uni_") + 24
 
 // forwardWaiter carries an answer back.
 type forwardWaiter struct {
-	r *Request
-	f Forward
+	r            *Request
+	f            Forward
+	dst          *Socket
+	id, instance string
+}
+
+// abandon gives up waiting because the source has ended.
+func (w *forwardWaiter) abandon(end *EndError) {
+	if w.dst.forget(w.id, w.instance) {
+		w.failed(end)
+	}
 }
 
 func (w *forwardWaiter) failed(err error) {
@@ -150,6 +203,7 @@ func passing(f *envelope.Frame) (errorValue, retryValue []byte) {
 // back queues the answer on the socket the request came on.
 func (w *forwardWaiter) back(b *buffer.Buffer, errorValue, retryValue []byte) error {
 	// The request's memory went to the destination; only its ids are left.
+	w.r.s.untrack(w)
 	w.r.end(requestForwarded)
 	w.r.buf = nil
 	return w.r.answer(b, errorValue, retryValue, w.f.AnswerFlow)

@@ -8,7 +8,7 @@ type Limits struct {
 	// message is refused by name when it is a request whose ids could be
 	// read, as far as Close allows (contract §19). Default DefaultFrame.
 	Frame int
-	// Close is the size, in bytes, from which a message ends the socket with
+	// Close is the size, in bytes, above which a message ends the socket with
 	// 1009. It is never below Frame; the default is Frame itself.
 	Close int
 	// Own, Flow and Flows bound the memory of frames that wait to leave, in
@@ -16,8 +16,9 @@ type Limits struct {
 	Own, Flow, Flows int
 	// Pending bounds the calls and forwards that wait for an answer of the peer.
 	Pending int
-	// Serving bounds the peer's requests that wait for an answer of ours.
-	Serving int
+	// Serving bounds the peer's requests that wait for an answer of ours, and
+	// ServingBytes the memory of those that are neither answered nor forwarded.
+	Serving, ServingBytes int
 }
 
 const (
@@ -44,6 +45,9 @@ const (
 	// DefaultServing bounds what a peer can make us work on at once. The rooms
 	// above hold lower bounds with names of their own (64 a node).
 	DefaultServing = 4096
+
+	// DefaultServingBytes is the bound of all bytes in flight (contract §19).
+	DefaultServingBytes = DefaultFlows
 )
 
 // Timers of a socket.
@@ -125,6 +129,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.Flows, DefaultFlows)
 	set(&l.Pending, DefaultPending)
 	set(&l.Serving, DefaultServing)
+	set(&l.ServingBytes, DefaultServingBytes)
 	l.Close = max(l.Close, l.Frame)
 	return l
 }

@@ -60,7 +60,8 @@ func (l *link) takeover(heard func(n int)) {
 // wipe zeroes what the library's read buffer still holds of the last message,
 // which may have been a registration (contract §7.1). It must be called
 // between two messages, or after the last, by the goroutine that reads. On a
-// client the buffer is the library's own and out of reach.
+// client the buffer is the library's own and out of reach, and so is that of
+// crypto/tls below it, which keeps its last record until the next arrives.
 func (l *link) wipe(last bool) {
 	if l.reader == nil || l.reader.Buffered() > 0 && !last {
 		return

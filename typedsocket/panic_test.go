@@ -94,14 +94,14 @@ func TestR30_NothingOfAnErasedRequestStays(t *testing.T) {
 			up, cloud := (*Socket)(nil), (*chain)(nil)
 			cloud = &chain{}
 			cloud.cloud, up = newRig(t, Config{Peer: "cloudly"}).raw()
-			peer, s := newRig(t, Config{Peer: "node", Handler: HandlerFunc(func(r *Request) {
+			w, s := newRig(t, Config{Peer: "node", Handler: HandlerFunc(func(r *Request) {
 				r.Erase()
 				mems = append(mems, r.buf.Bytes()[:cap(r.buf.Bytes())])
 				if err := r.Forward(up, Forward{Method: "register"}); err != nil {
 					t.Error(err)
 				}
-			})}).raw()
-			write(t, peer, `{"method":"register","request":{"bearer":"`+bearer+`"},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)
+			})}).wired(same) // unmasked, so that what is read is text from the start
+			w.send(opText, []byte(`{"method":"register","request":{"bearer":"`+bearer+`"},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`))
 			if got := read(t, cloud.cloud); !strings.Contains(got, bearer) {
 				t.Fatal("not forwarded")
 			}
@@ -115,10 +115,11 @@ func TestR30_NothingOfAnErasedRequestStays(t *testing.T) {
 					t.Errorf("size %d: memory %d still holds the bearer", size, i)
 				}
 			}
-			peer.CloseNow()
+			w.conn.Close()
 			cloud.cloud.CloseNow()
 			<-s.Done()
 			<-up.Done()
+			<-w.done
 		})
 	}
 }

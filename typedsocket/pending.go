@@ -106,7 +106,7 @@ func (s *Socket) answered(b *buffer.Buffer, f *envelope.Frame) {
 	delete(s.pending, string(f.ID))
 	s.mu.Unlock()
 	w.stop()
-	if size, limit := b.Len(), s.frameLimit(); size > limit {
+	if size, limit := b.Len(), s.readFrame; size > limit {
 		s.counts.tooBig.Add(1)
 		b.Release()
 		w.failed(&TooBigError{Peer: s.cfg.Peer, Method: w.method, Size: size, Limit: limit})

@@ -92,8 +92,6 @@ func (s *Socket) panicked(value any) {
 	}
 }
 
-func (s *Socket) frameLimit() int { return int(s.frames.Load()) }
-
 // tooBig is a message above Limits.Close.
 type tooBig struct{ limit int }
 
@@ -104,6 +102,7 @@ func (e tooBig) Error() string { return fmt.Sprintf("message larger than %d byte
 func (s *Socket) message(r io.Reader) (*buffer.Buffer, error) {
 	b := buffer.Get(firstRead)
 	limit := int(s.closes.Load())
+	s.readFrame = int(s.frames.Load())
 	for {
 		b.Grow()
 		n, err := r.Read(b.Free())
@@ -159,9 +158,6 @@ func (s *Socket) linger() { io.Copy(io.Discard, s.link.Conn) }
 func (s *Socket) ping(_ context.Context, payload []byte) bool {
 	s.mu.Lock()
 	s.pong = append(s.pongBuf[:0], payload...)
-	if s.pong == nil {
-		s.pong = s.pongBuf[:0]
-	}
 	s.mu.Unlock()
 	s.wakeWriter()
 	return false

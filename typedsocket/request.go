@@ -23,8 +23,8 @@ const (
 var emptyData = []byte("{}")
 
 // Request is one request of the peer. Whoever serves it ends it exactly once,
-// with Answer, Refuse, Forward or Drop; a second end panics, since it would
-// answer twice or write into memory that is somebody else's by then.
+// with Answer, Refuse, RefuseMethod, Retry, Fail, Forward or Drop. A second end
+// does nothing and returns ErrEnded.
 type Request struct {
 	s     *Socket
 	buf   *buffer.Buffer
@@ -34,6 +34,7 @@ type Request struct {
 	// What the answer repeats, in memory of its own: the buffer is composed
 	// anew when the request is forwarded.
 	method   string
+	counted  int    // the memory that Socket.held counts for it
 	id       []byte // JSON token
 	instance []byte // JSON token; nil from a 3.x peer
 }
@@ -73,7 +74,7 @@ func (r *Request) Erase() { r.buf.Erase() }
 
 // requested serves a request or refuses it.
 func (s *Socket) requested(b *buffer.Buffer, r *Request) {
-	f, limit := &r.frame, s.frameLimit()
+	f, limit := &r.frame, s.readFrame
 	r.s, r.buf, r.method = s, b, string(f.Method)
 	ids := make([]byte, 0, len(f.IDToken)+len(f.InstanceToken))
 	ids = append(append(ids, f.IDToken...), f.InstanceToken...)
@@ -82,18 +83,21 @@ func (s *Socket) requested(b *buffer.Buffer, r *Request) {
 		r.instance = ids[len(f.IDToken):]
 	}
 	s.mu.Lock()
-	full := s.serving >= s.limits.Serving
+	full := s.serving >= s.limits.Serving || s.held+b.Size() > s.limits.ServingBytes
+	refusing := s.refusing
 	s.serving++
+	s.held += b.Size()
+	r.counted = b.Size()
 	s.mu.Unlock()
 	switch {
+	case refusing != "":
+		r.refuseName(refusing, "this side is draining")
 	case full:
 		s.counts.overloaded.Add(1)
-		r.refuse(fmt.Sprintf("%s: %d requests wait for an answer on this socket", s.cfg.OverloadName, s.limits.Serving),
-			[]byte(fmt.Sprintf(`{"code":%q}`, s.cfg.OverloadName)))
+		r.refuseName(s.cfg.OverloadName, fmt.Sprintf("%d requests or %d bytes wait for an answer on this socket", s.limits.Serving, s.limits.ServingBytes))
 	case b.Len() > limit:
 		s.counts.tooBig.Add(1)
-		r.refuse(fmt.Sprintf("frame-too-large: %d bytes pass the limit of %d", b.Len(), limit),
-			[]byte(`{"code":"frame-too-large"}`))
+		r.refuseName("frame-too-large", fmt.Sprintf("%d bytes pass the limit of %d", b.Len(), limit))
 	case bytes.HasPrefix(f.Method, tagPrefix):
 		r.tag()
 	case s.cfg.Handler == nil:
@@ -103,12 +107,17 @@ func (s *Socket) requested(b *buffer.Buffer, r *Request) {
 	}
 }
 
-// Answer answers the request with the JSON value response. It fails, and the
+// Answer answers the request with the JSON value response; nil is null. It fails, and the
 // request is ended all the same, when the socket has ended or the peer does
 // not read its answers; the latter ends the socket. response is copied; it may
 // be a part of Body.
 func (r *Request) Answer(response []byte) error {
-	r.end(requestOpen)
+	if !r.end(requestOpen) {
+		return ErrEnded
+	}
+	if response == nil {
+		response = null
+	}
 	b := buffer.Of(response)
 	if r.buf.Secret() {
 		b.Erase()
@@ -128,7 +137,9 @@ func (r *Request) Refuse(text string, data []byte) error {
 // Retry asks the peer to send the request again after a time, which is between
 // 1 ms and 2147483647 ms (typedsocket.md §1.3).
 func (r *Request) Retry(after time.Duration, reason string) error {
-	r.end(requestOpen)
+	if !r.end(requestOpen) {
+		return ErrEnded
+	}
 	ms := min(max(int(after/time.Millisecond), 1), envelope.MaxRetryWaitMs)
 	return r.answer(buffer.Of(null), nil, envelope.AppendRetry(nil, ms, reason), "")
 }
@@ -142,12 +153,20 @@ func (r *Request) Fail() error { return r.refuse(failureText, emptyData) }
 // Drop ends the request without an answer, as a TypedRequest 8 router does
 // with one it is not allowed to serve (typedsocket.md §1.2).
 func (r *Request) Drop() {
-	r.end(requestOpen)
-	r.release()
+	if r.end(requestOpen) {
+		r.release()
+	}
+}
+
+// refuseName refuses as the relay writes refusals (contract §6.1).
+func (r *Request) refuseName(name, reason string) {
+	r.refuse(name+": "+reason, fmt.Appendf(nil, `{"code":%q}`, name))
 }
 
 func (r *Request) refuse(text string, data []byte) error {
-	r.end(requestOpen)
+	if !r.end(requestOpen) {
+		return ErrEnded
+	}
 	return r.answer(buffer.Of(null), envelope.AppendError(nil, text, data), nil, "")
 }
 
@@ -191,12 +210,9 @@ func (r *Request) wrap(b *buffer.Buffer, errorValue, retryValue []byte) {
 		envelope.AppendResponseTail(tailRoom[:0], r.id, r.instance, errorValue, retryValue))
 }
 
-// end moves the request from a state to its end.
-func (r *Request) end(from int32) {
-	if !r.state.CompareAndSwap(from, requestEnded) {
-		panic("typedsocket: request ended twice")
-	}
-}
+// end moves the request from a state to its end. It reports whether the request
+// was in that state.
+func (r *Request) end(from int32) bool { return r.state.CompareAndSwap(from, requestEnded) }
 
 // release gives the request's own memory back.
 func (r *Request) release() {
@@ -205,7 +221,18 @@ func (r *Request) release() {
 		r.buf = nil
 	}
 	r.frame = envelope.Frame{}
-	r.s.mu.Lock()
-	r.s.serving--
-	r.s.mu.Unlock()
+	r.s.served(r)
+}
+
+// served counts a request as ended, and tells Drain when it was the last.
+func (s *Socket) served(r *Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.serving--
+	s.held -= r.counted
+	r.counted = 0
+	if s.serving == 0 && s.idle != nil {
+		close(s.idle)
+		s.idle = nil
+	}
 }

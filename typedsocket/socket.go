@@ -32,11 +32,14 @@ type Config struct {
 	// OverloadName is the refusal name of a request beyond Limits.Serving.
 	// Default "overloaded".
 	OverloadName string
-	// Panicked, when set, is told of a panic in a handler or a callback, with
-	// the stack. The socket goes on after one in ServeRequest, whose request
-	// then fails, and ends with 1011 after any other. The value may quote
-	// anything; it must not be printed (contract §18).
+	// Panicked, when set, is told of a panic, with the stack. One in
+	// ServeRequest fails its request, one in a callback of a Forward fails
+	// that; the socket goes on. One of the carrier's own ends it with 1011. The
+	// value may quote anything; it must not be printed (contract §18).
 	Panicked func(value any, stack []byte)
+	// Ended, when set, is called once when the socket begins to end, on a
+	// goroutine of the socket. It must not block.
+	Ended func(*EndError)
 	// Recorder, when set, sees every message whole: for tests and rehearsals,
 	// never for a log (contract §18).
 	Recorder Recorder
@@ -46,7 +49,9 @@ type Config struct {
 type Handler interface {
 	// ServeRequest is called by the socket's only reader, one request at a
 	// time in the order of arrival, and must not block. It owns the request
-	// and ends it exactly once, now or later: Answer, Refuse, Forward or Drop.
+	// and ends it exactly once, now or later, with one of Request's methods
+	// from Answer to Drop, or with Forward. A request that was being read when
+	// the socket was cut may still be served; its answer goes nowhere.
 	ServeRequest(*Request)
 }
 
@@ -79,16 +84,23 @@ type Socket struct {
 	modern  atomic.Bool  // the peer has sent a requestInstanceId: it is no 3.x peer
 	counts  counters
 
+	readFrame int // Limits.Frame when the message at hand began; the reader's alone
+
 	wake     chan struct{} // for the writer: there is something to do
 	ending   chan struct{} // closed when the socket begins to end
+	told     chan struct{} // closed when everybody who waited knows of the end
 	readDone chan struct{} // closed when the reader has returned
 	done     chan struct{} // closed when reader and writer have returned
 
 	mu       sync.Mutex // guards what follows; never held while another socket's is
 	queue    *queue.Queue
-	pending  map[string]waiting // by correlation id
-	serving  int                // the peer's requests that wait for our answer
-	pong     []byte             // payload of the last unanswered ping; nil when none
+	pending  map[string]waiting          // by correlation id
+	forwards map[*forwardWaiter]struct{} // requests of the peer that wait for an answer of another
+	serving  int                         // the peer's requests that wait for our answer
+	held     int                         // memory of those that are neither answered nor forwarded, in bytes
+	refusing string                      // the name by which new requests are refused; "" while they are served
+	idle     chan struct{}               // closed when serving is 0; nil when nobody waits
+	pong     []byte                      // payload of the last unanswered ping; nil when none
 	pongBuf  [maxControl]byte
 	writing  bool          // the writer has frames in hand
 	rested   chan struct{} // closed when it next has none; nil when nobody waits
@@ -112,9 +124,11 @@ func start(ws *websocket.Conn, l *link, client bool, cfg Config) *Socket {
 		born:     time.Now(),
 		wake:     make(chan struct{}, 1),
 		ending:   make(chan struct{}),
+		told:     make(chan struct{}),
 		readDone: make(chan struct{}),
 		done:     make(chan struct{}),
 		pending:  make(map[string]waiting),
+		forwards: make(map[*forwardWaiter]struct{}),
 	}
 	s.SetFrameLimit(s.limits.Frame, s.limits.Close)
 	s.queue = queue.New(queue.Limits{Own: s.limits.Own, Flow: s.limits.Flow, Flows: s.limits.Flows})
@@ -135,7 +149,8 @@ func start(ws *websocket.Conn, l *link, client bool, cfg Config) *Socket {
 // Peer returns Config.Peer.
 func (s *Socket) Peer() string { return s.cfg.Peer }
 
-// Done is closed when the socket has ended and its goroutines are gone.
+// Done is closed when the socket has ended and its goroutines are gone. Only a
+// connection whose Close does not end its Read leaves the reader behind.
 func (s *Socket) Done() <-chan struct{} { return s.done }
 
 // Ending is closed as soon as the socket begins to end: nothing can be sent
@@ -163,15 +178,19 @@ func (s *Socket) SetFrameLimit(frame, closeAt int) {
 	s.closes.Store(int64(max(frame, closeAt)))
 }
 
-// Close ends the socket: calls that wait fail at once, what is queued is still
-// sent for at most 2 s, then the close frame. It does not wait; Done does.
-// After the first end of a socket, whatever caused it, Close does nothing.
+// Close ends the socket: calls that wait fail, what is queued is still sent for
+// at most 2 s, then the close frame. A request of the peer that is not answered
+// yet never will be; see Drain. It does not wait; Done does. After the first
+// end of a socket, whatever caused it, Close does nothing.
 func (s *Socket) Close(code CloseCode, reason string) {
 	s.finish(&EndError{Peer: s.cfg.Peer, Code: code, Why: reason}, true)
 }
 
 // Cut ends the socket and drops what is queued. When it returns, no byte of
-// anything that was queued leaves any more, not even from a frame half sent.
+// anything that was queued is given to the connection any more, not even the
+// rest of a frame half sent; what the kernel has already, it may still deliver.
+// It stops this socket's own bytes alone: an answer that the reader has in hand
+// may still reach a Judge, whose owner must look at its own state.
 func (s *Socket) Cut(code CloseCode, reason string) {
 	s.finish(&EndError{Peer: s.cfg.Peer, Code: code, Why: reason}, false)
 	// The writer takes nothing up any more; it may have to lay something down.
@@ -207,28 +226,42 @@ func (s *Socket) finish(end *EndError, flush bool) {
 		s.flushEnd = time.Now().Add(flushWait)
 	}
 	s.flush = flush
-	waits := s.pending
-	s.pending = nil
-	deadline := s.flushEnd
+	waits, forwards := s.pending, s.forwards
+	s.pending, s.forwards = nil, nil
+	deadline := s.flushEnd.Add(closeWait) // as the writer gives its last piece
 	if !flush {
 		deadline = longAgo
 	}
-	// A write in progress was given up to writeStall; now it has less. The
-	// writer sets its deadlines under the same lock, so the last word is this.
+	// A write in progress was given more time; now it has less. The writer
+	// sets its deadlines under the same lock, so the last word is this.
 	s.link.SetWriteDeadline(deadline)
 	s.mu.Unlock()
 
 	if first {
 		close(s.ending)
+		// Not on the caller's goroutine, who may hold a lock that a callback
+		// takes. The writer waits for it before Done.
+		go s.tell(end, waits, forwards)
 	}
+	s.wakeWriter()
+}
+
+// tell lets everybody who waits for something on this socket know of its end.
+func (s *Socket) tell(end *EndError, waits map[string]waiting, forwards map[*forwardWaiter]struct{}) {
+	defer close(s.told)
 	for _, w := range waits {
 		w.stop()
 		w.failed(end)
 	}
-	if first && s.streams != nil {
+	for w := range forwards {
+		w.abandon(end)
+	}
+	if s.streams != nil {
 		s.streams.Close(end)
 	}
-	s.wakeWriter()
+	if s.cfg.Ended != nil {
+		s.guard(func() { s.cfg.Ended(end) })
+	}
 }
 
 func (s *Socket) wakeWriter() {

@@ -13,7 +13,7 @@ type counters struct {
 
 // Stats is what a socket did so far, and what it holds now. Sizes are bytes.
 type Stats struct {
-	FramesIn, FramesOut uint64 // messages, control frames not counted
+	FramesIn, FramesOut uint64 // messages, control frames not counted; out: begun to be written
 	BytesIn, BytesOut   uint64 // of those messages
 	Pings               uint64 // sent
 	Malformed           uint64 // text that was no acceptable JSON
@@ -34,7 +34,7 @@ type Stats struct {
 	QueuedFlow int // memory of all flows' frames that wait to leave
 }
 
-// Stats returns a snapshot. The counters are exact, each in itself.
+// Stats returns a snapshot.
 func (s *Socket) Stats() Stats {
 	c := &s.counts
 	stats := Stats{

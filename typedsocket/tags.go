@@ -22,7 +22,7 @@ func (r *Request) tag() {
 	switch r.method {
 	case setTag, removeTag:
 		if !tagBounded(r.Body()) {
-			r.refuse("tag-too-large: a tag has a name and a payload within bounds", []byte(`{"code":"tag-too-large"}`))
+			r.refuseName("tag-invalid", "a tag has a name, and name and payload are within bounds")
 			return
 		}
 		r.Answer([]byte(`{"success":true}`))

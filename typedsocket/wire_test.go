@@ -313,6 +313,7 @@ func TestCutMayBeCalledFromAnyCallback(t *testing.T) {
 		if err := up.push("f", queue.Item{Buf: newNull(), Sent: func(bool) { up.Stats() }}); err != nil {
 			t.Fatal(err)
 		}
+		go readAll(node)
 		write(t, node, `{"method":"m","request":{},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)
 		wantEnd(t, up, CloseSilent, false)
 		w.conn.Close()
@@ -349,6 +350,7 @@ func TestCutOfADeadPeerInTheMiddleOfALargeFrame(t *testing.T) {
 				return "x", []byte("{}")
 			}})
 		})}).raw()
+		go readAll(node)
 		write(t, node, `{"method":"m","request":{},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)
 		b := newNull()
 		b.Append(make([]byte, 15<<20))

@@ -81,6 +81,7 @@ func (s *Socket) windUp(sound bool) {
 		s.ws.CloseNow()
 	case <-late.C:
 	}
+	<-s.told
 	close(s.done)
 }
 
@@ -329,11 +330,13 @@ func (w *frameWriter) arm() error {
 	silence := time.Since(s.born) - time.Duration(s.heard.Load())
 	deadline := time.Now().Add(max(DeadAfter-silence, writeGrace))
 	if s.end != nil {
-		if !s.flush {
+		if !s.flush || !time.Now().Before(s.flushEnd) {
 			return errCut
 		}
-		if s.flushEnd.Before(deadline) {
-			deadline = s.flushEnd
+		// A piece that has begun gets a little more, so that a peer that
+		// reads slowly is told why at the edge of a frame.
+		if late := s.flushEnd.Add(closeWait); late.Before(deadline) {
+			deadline = late
 		}
 	}
 	return s.link.SetWriteDeadline(deadline)

@@ -1,14 +1,19 @@
 package carrier
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/coder/websocket"
 
 	"serve.zone/relay/typedsocket"
 )
@@ -100,4 +105,68 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 	if asked != 2 {
 		t.Errorf("asked %d times", asked)
 	}
+}
+
+// TestAPeerInTheMiddleOfItsMessageSeesWhyItIsRefused: over real connections,
+// where closing with bytes unread would reset and lose the close frame.
+func TestAPeerInTheMiddleOfItsMessageSeesWhyItIsRefused(t *testing.T) {
+	for name, secure := range map[string]bool{"tcp": false, "tls": true} {
+		ended := make(chan *typedsocket.Socket, 1)
+		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if s, err := typedsocket.Accept(w, r, typedsocket.Config{Peer: "node", Limits: typedsocket.Limits{Frame: 64 << 10}}); err == nil {
+				ended <- s
+			}
+		})
+		server := httptest.NewServer(handler)
+		client := http.DefaultClient
+		if secure {
+			server.Close()
+			server = httptest.NewTLSServer(handler)
+			client = server.Client()
+		}
+		for range 10 {
+			c, _, err := websocket.Dial(t.Context(), server.URL, &websocket.DialOptions{HTTPClient: client})
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen := make(chan error, 1)
+			go func() { _, _, err := c.Read(context.Background()); seen <- err }()
+			c.Write(t.Context(), websocket.MessageText, bytes.Repeat([]byte("x"), 8<<20))
+			if err := <-seen; websocket.CloseStatus(err) != websocket.StatusMessageTooBig {
+				t.Errorf("%s: the peer saw %v", name, err)
+			}
+			c.CloseNow()
+			<-(<-ended).Done()
+		}
+		server.Close()
+		http.DefaultClient.CloseIdleConnections()
+	}
+}
+
+// TestAFailedHandshakeLeavesNoConnection.
+func TestAFailedHandshakeLeavesNoConnection(t *testing.T) {
+	server, _ := upgrade(t, typedsocket.Config{Peer: "relay"})
+	server.Config.ErrorLog = discardLog()
+	closed := make(chan struct{})
+	_, err := typedsocket.Connect(t.Context(), typedsocket.Dial{URL: server.URL, Config: typedsocket.Config{Peer: "cloudly"},
+		Net: func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := new(net.Dialer).DialContext(ctx, network, address)
+			return &tracked{Conn: c, closed: closed}, err
+		}})
+	if err == nil {
+		t.Fatal("an unknown certificate was accepted")
+	}
+	<-closed
+}
+
+// tracked tells when a connection is closed.
+type tracked struct {
+	net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (c *tracked) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
 }

@@ -16,8 +16,9 @@ const quantum = 1 << 10
 type Item struct {
 	Buf    *buffer.Buffer
 	Binary bool
-	// Sent, when set, is called once when the frame has left (true) or was
-	// dropped (false). It runs on the socket's writer and must not block.
+	// Sent, when set, is called once: with true when the frame has left, with
+	// false when it was dropped or the connection broke while it was written.
+	// It runs on the socket's writer and must not block.
 	Sent func(left bool)
 }
 
