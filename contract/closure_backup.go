@@ -34,6 +34,7 @@ func (x BackupDatabaseClosureRequest) judge(v *verdict) {
 	v.identifier("serviceId", x.ServiceID)
 	v.nodeID("nodeId", x.NodeID)
 	v.in("descriptor", x.Descriptor)
+	v.require(x.Closure.IsObject(), "closure", "is not an object")
 }
 
 // AppendJSON appends the request body in contract order.
@@ -60,7 +61,7 @@ func ReadBackupDatabaseClosureAnswer(body []byte) (BackupDatabaseClosureAnswer, 
 }
 
 func (x *BackupDatabaseClosureAnswer) shape() valueReader {
-	return object(required("accepted", boolean(&x.Accepted)))
+	return answer(required("accepted", boolean(&x.Accepted)))
 }
 
 // Validate returns nil: both answers are valid.

@@ -51,7 +51,7 @@ func ReadRestoreDatabaseClosureAnswer(body []byte) (RestoreDatabaseClosureAnswer
 }
 
 func (x *RestoreDatabaseClosureAnswer) shape() valueReader {
-	return object(
+	return answer(
 		required("descriptor", readDatabaseClosureDescriptor(&x.Descriptor)),
 		required("closure", plainObject(&x.Closure)),
 	)
@@ -60,7 +60,10 @@ func (x *RestoreDatabaseClosureAnswer) shape() valueReader {
 // Validate returns one named reason for each violation.
 func (x RestoreDatabaseClosureAnswer) Validate() []string { return reasonsOf(x.judge) }
 
-func (x RestoreDatabaseClosureAnswer) judge(v *verdict) { v.in("descriptor", x.Descriptor) }
+func (x RestoreDatabaseClosureAnswer) judge(v *verdict) {
+	v.in("descriptor", x.Descriptor)
+	v.require(x.Closure.IsObject(), "closure", "is not an object")
+}
 
 // AppendJSON appends the answer body in contract order.
 func (x RestoreDatabaseClosureAnswer) AppendJSON(dst []byte) []byte {

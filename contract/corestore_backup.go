@@ -31,7 +31,7 @@ func (x BackupServiceRequest) Validate() []string { return reasonsOf(x.judge) }
 func (x BackupServiceRequest) judge(v *verdict) {
 	v.nodeID("nodeId", x.NodeID)
 	v.corestoreID("backupId", x.BackupID)
-	v.opaque("service", x.Service)
+	v.present("service", x.Service)
 	v.opaque("tags", x.Tags)
 	v.opaque("replication", x.Replication)
 }

@@ -51,7 +51,7 @@ func (x CorestoreInventory) judge(v *verdict) {
 	switch {
 	case x.Reachable:
 		v.require(x.ErrorCode == nil, "errorCode", "is given although the node is reachable")
-		v.require(x.Services != nil, "services", "is missing")
+		v.require(x.Services.IsArray(), "services", "is not an array")
 	case x.ErrorCode == nil:
 		v.addAt("errorCode", "is missing although the node is not reachable")
 	default:
@@ -124,7 +124,10 @@ func (x *CorestoreServices) shape() valueReader {
 // Validate returns one named reason for each violation.
 func (x CorestoreServices) Validate() []string { return reasonsOf(x.judge) }
 
-func (x CorestoreServices) judge(v *verdict) { v.opaque("services", x.Services) }
+func (x CorestoreServices) judge(v *verdict) {
+	v.require(x.Services.IsArray(), "services", "is not an array")
+	v.opaque("services", x.Services)
+}
 
 // AppendJSON appends the answer.
 func (x CorestoreServices) AppendJSON(dst []byte) []byte {

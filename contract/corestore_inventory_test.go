@@ -61,7 +61,7 @@ func TestR78_InventoryStatesAreNeverMixed(t *testing.T) {
 // An inventory that was not made by its constructors proves nothing by mistake.
 func TestR78_HalfAnInventoryIsInvalid(t *testing.T) {
 	x := NewCorestoreInventory("node-a", 1, nil)
-	if diff := cmp.Diff([]string{"services: is missing"}, x.Validate()); diff != "" {
+	if diff := cmp.Diff([]string{"services: is not an array"}, x.Validate()); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := ReadCorestoreInventoryAnswer(CorestoreInventoryAnswer{x}.AppendJSON(nil)); err == nil {

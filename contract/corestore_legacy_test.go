@@ -15,16 +15,20 @@ const (
 	legacyText         = `{"services":[{"serviceId":"svc-orders","resources":[` + legacyDatabaseText + `,` + legacyBucketText + `]}]}`
 )
 
+// legacyResources is the inventory of one service with these resources.
+func legacyResources(list string) string {
+	return `{"services":[{"serviceId":"s","resources":[` + list + `]}]}`
+}
+
+// legacyAdoption is the inventory of one resource with this adoption.
+func legacyAdoption(of, text string) string {
+	if of == "database" {
+		return legacyResources(`{"capability":"database","databaseName":"d","adoption":` + text + `}`)
+	}
+	return legacyResources(`{"capability":"objectstorage","bucketName":"b","retention":null,"adoption":` + text + `}`)
+}
+
 func TestR79_LegacyInventory(t *testing.T) {
-	resources := func(list string) string {
-		return `{"services":[{"serviceId":"s","resources":[` + list + `]}]}`
-	}
-	adoption := func(of, text string) string {
-		if of == "database" {
-			return resources(`{"capability":"database","databaseName":"d","adoption":` + text + `}`)
-		}
-		return resources(`{"capability":"objectstorage","bucketName":"b","retention":null,"adoption":` + text + `}`)
-	}
 	service := func(ids ...string) string {
 		var all []string
 		for _, id := range ids {
@@ -32,58 +36,63 @@ func TestR79_LegacyInventory(t *testing.T) {
 		}
 		return `{"services":[` + strings.Join(all, ",") + `]}`
 	}
-	cases := []bodyCase{
+	checkBodies(t, ReadLegacyInventory, []bodyCase{
 		{"whole", legacyText, nil},
 		{"none", `{"services":[]}`, nil},
 		{"sorted", service("A", "Z", "a", "a-b", "a.b", "aB"), nil},
 		{"unsorted", service("a", "B", "c"), []string{"services[1].serviceId: is not after the one before it"}},
 		{"twice the same", service("a", "a"), []string{"services[1].serviceId: is not after the one before it"}},
 		{"no identifier", service(".a"), []string{"services[0].serviceId: is not a canonical identifier"}},
-		{"no resources", resources(""), []string{"services[0].resources: does not have one or two elements"}},
-		{"three resources", resources(legacyDatabaseText + "," + legacyBucketText + "," + legacyBucketText), []string{"services[0].resources: does not have one or two elements"}},
-		{"four resources", resources(strings.Repeat(legacyBucketText+",", 3) + legacyBucketText), []string{"services[0].resources: has more elements than are read"}},
-		{"bucket first", resources(legacyBucketText + "," + legacyDatabaseText), []string{"services[0].resources: is not a database before an objectstorage"}},
-		{"two databases", resources(legacyDatabaseText + "," + legacyDatabaseText), []string{"services[0].resources: is not a database before an objectstorage"}},
-		{"unknown capability", resources(`{"capability":"volume","adoption":{"state":"unadopted","blocker":null}}`), []string{"services[0].resources[0].capability: is not a known capability"}},
-		{"database with a bucket's members", resources(`{"capability":"database","bucketName":"b","retention":null,"adoption":{"state":"unadopted","blocker":null}}`), []string{
+		{"no resources", legacyResources(""), []string{"services[0].resources: does not have one or two elements"}},
+		{"three resources", legacyResources(legacyDatabaseText + "," + legacyBucketText + "," + legacyBucketText), []string{"services[0].resources: does not have one or two elements"}},
+		{"four resources", legacyResources(strings.Repeat(legacyBucketText+",", 3) + legacyBucketText), []string{"services[0].resources: has more elements than are read"}},
+		{"bucket first", legacyResources(legacyBucketText + "," + legacyDatabaseText), []string{"services[0].resources: is not a database before an objectstorage"}},
+		{"two databases", legacyResources(legacyDatabaseText + "," + legacyDatabaseText), []string{"services[0].resources: is not a database before an objectstorage"}},
+		{"unknown capability", legacyResources(`{"capability":"volume","adoption":{"state":"unadopted","blocker":null}}`), []string{"services[0].resources[0].capability: is not a known capability"}},
+		{"database with a bucket's members", legacyResources(`{"capability":"database","bucketName":"b","retention":null,"adoption":{"state":"unadopted","blocker":null}}`), []string{
 			"services[0].resources[0].databaseName: is missing", "services[0].resources[0].bucketName: is given for a database",
 			"services[0].resources[0].retention: is given for a database"}},
-		{"bucket with a database's member", resources(`{"capability":"objectstorage","databaseName":"d","adoption":{"state":"unadopted","blocker":null}}`), []string{
+		{"bucket with a database's member", legacyResources(`{"capability":"objectstorage","databaseName":"d","adoption":{"state":"unadopted","blocker":null}}`), []string{
 			"services[0].resources[0].bucketName: is missing", "services[0].resources[0].databaseName: is given for an objectstorage",
 			"services[0].resources[0].retention: is missing"}},
-		{"retention", resources(`{"capability":"objectstorage","bucketName":"b","retention":[],"adoption":{"state":"unadopted","blocker":null}}`),
+		{"retention", legacyResources(`{"capability":"objectstorage","bucketName":"b","retention":[],"adoption":{"state":"unadopted","blocker":null}}`),
 			[]string{"services[0].resources[0].retention: is neither an object nor null"}},
-		{"name", resources(`{"capability":"database","databaseName":"","adoption":{"state":"unadopted","blocker":null}}`),
+		{"name", legacyResources(`{"capability":"database","databaseName":"","adoption":{"state":"unadopted","blocker":null}}`),
 			[]string{"services[0].resources[0].databaseName: is not 1 to 1024 bytes long"}},
 		{"longest name", with(t, legacyText, "svc_orders_db", strings.Repeat("d", 1024)), nil},
 		{"longer name", with(t, legacyText, "svc_orders_db", strings.Repeat("d", 1025)), []string{"services[0].resources[0].databaseName: is not 1 to 1024 bytes long"}},
-		{"unknown state", adoption("database", `{"state":"consumed"}`), []string{"services[0].resources[0].adoption.state: is not a known state"}},
-		{"unadopted without a blocker", adoption("database", `{"state":"unadopted"}`), []string{"services[0].resources[0].adoption.blocker: is missing"}},
-		{"unadopted with a binding", adoption("database", `{"state":"unadopted","blocker":null,"bindingId":"b"}`),
-			[]string{"services[0].resources[0].adoption.bindingId: is given although the adoption is not authorized"}},
-		{"authorized with a blocker", adoption("database", `{"state":"authorized","bindingId":"b","blocker":null}`),
-			[]string{"services[0].resources[0].adoption.blocker: is given although the adoption is authorized"}},
-		{"authorized without a binding", adoption("database", `{"state":"authorized"}`), []string{"services[0].resources[0].adoption.bindingId: is missing"}},
-		{"authorized with no identifier", adoption("database", `{"state":"authorized","bindingId":"-"}`), []string{"services[0].resources[0].adoption.bindingId: is not a canonical identifier"}},
-		{"unknown blocker", adoption("database", `{"state":"unadopted","blocker":"other"}`), []string{"services[0].resources[0].adoption.blocker: is not a known blocker"}},
-		{"blocker of no kind", adoption("database", `{"state":"unadopted","blocker":1}`), []string{"services[0].resources[0].adoption.blocker: is not a string"}},
-		{"empty blocker is not null", adoption("database", `{"state":"unadopted","blocker":""}`), []string{"services[0].resources[0].adoption.blocker: is not a known blocker"}},
-		{"fence of a database", adoption("database", `{"state":"unadopted","blocker":"fence-lineage-conflict"}`),
-			[]string{"services[0].resources[0].adoption.blocker: is fence-lineage-conflict of a database"}},
-		{"fence of a bucket", adoption("objectstorage", `{"state":"unadopted","blocker":"fence-lineage-conflict"}`), nil},
 		{"missing", `{}`, []string{"services: is missing"}},
 		{"missing in a service", `{"services":[{}]}`, []string{"services[0].serviceId: is missing", "services[0].resources: is missing"}},
-		{"missing in a resource", resources(`{}`), []string{"services[0].resources[0].capability: is missing", "services[0].resources[0].adoption: is missing"}},
-		{"missing in an adoption", adoption("database", `{}`), []string{"services[0].resources[0].adoption.state: is missing"}},
+		{"missing in a resource", legacyResources(`{}`), []string{"services[0].resources[0].capability: is missing", "services[0].resources[0].adoption: is missing"}},
 		{"twice", `{"services":[],"\u0073ervices":[]}`, []string{"services: is given twice"}},
+	})
+	checkExactKeys(t, legacyText, []string{"services[0].resources[1].retention"}, errorOf(ReadLegacyInventory))
+}
+
+func TestR79_LegacyAdoption(t *testing.T) {
+	cases := []bodyCase{
+		{"unknown state", legacyAdoption("database", `{"state":"consumed"}`), []string{"services[0].resources[0].adoption.state: is not a known state"}},
+		{"unadopted without a blocker", legacyAdoption("database", `{"state":"unadopted"}`), []string{"services[0].resources[0].adoption.blocker: is missing"}},
+		{"unadopted with a binding", legacyAdoption("database", `{"state":"unadopted","blocker":null,"bindingId":"b"}`),
+			[]string{"services[0].resources[0].adoption.bindingId: is given although the adoption is not authorized"}},
+		{"authorized with a blocker", legacyAdoption("database", `{"state":"authorized","bindingId":"b","blocker":null}`),
+			[]string{"services[0].resources[0].adoption.blocker: is given although the adoption is authorized"}},
+		{"authorized without a binding", legacyAdoption("database", `{"state":"authorized"}`), []string{"services[0].resources[0].adoption.bindingId: is missing"}},
+		{"authorized with no identifier", legacyAdoption("database", `{"state":"authorized","bindingId":"-"}`), []string{"services[0].resources[0].adoption.bindingId: is not a canonical identifier"}},
+		{"unknown blocker", legacyAdoption("database", `{"state":"unadopted","blocker":"other"}`), []string{"services[0].resources[0].adoption.blocker: is not a known blocker"}},
+		{"blocker of no kind", legacyAdoption("database", `{"state":"unadopted","blocker":1}`), []string{"services[0].resources[0].adoption.blocker: is not a string"}},
+		{"empty blocker is not null", legacyAdoption("database", `{"state":"unadopted","blocker":""}`), []string{"services[0].resources[0].adoption.blocker: is not a known blocker"}},
+		{"fence of a database", legacyAdoption("database", `{"state":"unadopted","blocker":"fence-lineage-conflict"}`),
+			[]string{"services[0].resources[0].adoption.blocker: is fence-lineage-conflict of a database"}},
+		{"fence of a bucket", legacyAdoption("objectstorage", `{"state":"unadopted","blocker":"fence-lineage-conflict"}`), nil},
+		{"missing in an adoption", legacyAdoption("database", `{}`), []string{"services[0].resources[0].adoption.state: is missing"}},
 	}
 	for _, of := range []string{"database", "objectstorage"} {
 		for _, blocker := range []string{"not-adoptable", "ordinary-credentials-rotated", "owned-by-binding"} {
-			cases = append(cases, bodyCase{of + " " + blocker, adoption(of, `{"state":"unadopted","blocker":"`+blocker+`"}`), nil})
+			cases = append(cases, bodyCase{of + " " + blocker, legacyAdoption(of, `{"state":"unadopted","blocker":"`+blocker+`"}`), nil})
 		}
 	}
 	checkBodies(t, ReadLegacyInventory, cases)
-	checkExactKeys(t, legacyText, []string{"services[0].resources[1].retention"}, errorOf(ReadLegacyInventory))
 }
 
 func TestR79_LegacyServicesBound(t *testing.T) {
@@ -154,6 +163,16 @@ func TestLegacyServicesMadeHere(t *testing.T) {
 	made.Services.Encoded = Raw(legacyText[len(`{"services":`) : len(legacyText)-1])
 	if diff := cmp.Diff(made, got); err != nil || diff != "" {
 		t.Error(err, diff)
+	}
+}
+
+// What no body can say is judged of a value that was made here, too.
+func TestR79_LegacyAdoptionMadeHere(t *testing.T) {
+	name, binding, blocker := "d", "binding-17", LegacyOwnedByBinding
+	made := LegacyInventory{LegacyServices{List: []LegacyService{{"s", []LegacyResource{{Capability: LegacyDatabase, DatabaseName: &name,
+		Adoption: LegacyAdoption{State: LegacyAuthorized, BindingID: &binding, Blocker: &blocker}}}}}}}
+	if diff := cmp.Diff([]string{"services[0].resources[0].adoption.blocker: is given although the adoption is authorized"}, made.Validate()); diff != "" {
+		t.Error(diff)
 	}
 }
 

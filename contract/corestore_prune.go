@@ -27,7 +27,7 @@ func (x PruneNodeArchiveRequest) Validate() []string { return reasonsOf(x.judge)
 
 func (x PruneNodeArchiveRequest) judge(v *verdict) {
 	v.nodeID("nodeId", x.NodeID)
-	v.opaque("retention", x.Retention)
+	v.present("retention", x.Retention)
 	v.opaque("dryRun", x.DryRun)
 }
 
@@ -64,7 +64,7 @@ func (x *PruneNodeArchiveAnswer) shape() valueReader {
 func (x PruneNodeArchiveAnswer) Validate() []string { return reasonsOf(x.judge) }
 
 func (x PruneNodeArchiveAnswer) judge(v *verdict) {
-	v.opaque("found", x.Found)
+	v.present("found", x.Found)
 	v.opaque("result", x.Result)
 }
 

@@ -36,7 +36,7 @@ func (x RestoreServiceRequest) Validate() []string { return reasonsOf(x.judge) }
 func (x RestoreServiceRequest) judge(v *verdict) {
 	v.nodeID("nodeId", x.NodeID)
 	v.corestoreID("backupId", x.BackupID)
-	v.opaque("service", x.Service)
+	v.present("service", x.Service)
 	judgeSnapshots(v, x.Snapshots)
 	v.opaque("clear", x.Clear)
 	v.opaque("resourceTypes", x.ResourceTypes)
@@ -75,7 +75,7 @@ func (x *RestoreServiceAnswer) shape() valueReader {
 // Validate returns one named reason for each violation.
 func (x RestoreServiceAnswer) Validate() []string { return reasonsOf(x.judge) }
 
-func (x RestoreServiceAnswer) judge(v *verdict) { v.opaque("restored", x.Restored) }
+func (x RestoreServiceAnswer) judge(v *verdict) { v.present("restored", x.Restored) }
 
 // AppendJSON appends the answer body.
 func (x RestoreServiceAnswer) AppendJSON(dst []byte) []byte {

@@ -65,3 +65,10 @@ func (v *verdict) corestoreID(member, s string) {
 func (v *verdict) opaque(member string, r Raw) {
 	v.require(len(r) <= CorestoreAnswerLimit, member, "is larger than 4 MiB")
 }
+
+// present judges an opaque member that must be there. A reader has seen that it
+// is; a value that this program made is judged here.
+func (v *verdict) present(member string, r Raw) {
+	v.require(len(r) > 0, member, "is missing")
+	v.opaque(member, r)
+}

@@ -13,7 +13,26 @@ type HoldDNSLeaseRenewalsRequest struct {
 // Validate, which is all that escrow-run-invalid stands for; the order of the
 // run is not judged. AdmitHoldDNSLeaseRenewalsRequest judges both.
 func ReadHoldDNSLeaseRenewalsRequest(body []byte) (HoldDNSLeaseRenewalsRequest, error) {
-	return readAs[HoldDNSLeaseRenewalsRequest](MethodHoldDNSLeaseRenewals+" request", body, 0)
+	const what = MethodHoldDNSLeaseRenewals + " request"
+	if !isCaptured(body) {
+		return HoldDNSLeaseRenewalsRequest{}, &InvalidError{What: what, Reasons: []string{"body: has more than 1048576 bytes of canonical json"}}
+	}
+	return readAs[HoldDNSLeaseRenewalsRequest](what, body, 0)
+}
+
+// isCaptured reports whether a runtime-network value is within
+// CapturedValueLimit (contract §2.3). A canonical form is never longer than the
+// value, and at least a sixth of it in what is not whitespace; so only values
+// between are measured.
+func isCaptured(body []byte) bool {
+	if len(body) <= CapturedValueLimit {
+		return true
+	}
+	if len(body) > 6*CapturedValueLimit {
+		return false
+	}
+	n, err := CanonicalLength(body)
+	return err == nil && n <= CapturedValueLimit
 }
 
 // AdmitHoldDNSLeaseRenewalsRequest reads the request body and judges all that

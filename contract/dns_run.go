@@ -32,13 +32,14 @@ func (x HoldDNSLeaseRenewalsRequest) judge(v *verdict) {
 // one signing-authority revision.
 func (x HoldDNSLeaseRenewalsRequest) judgeUnity(v *verdict) {
 	first := x.Renewals[0]
+	authority, controller := original{raw: first.Authority}, original{raw: first.Renewal.Controller}
 	v.enter("renewals")
 	for i, signed := range x.Renewals {
 		r := signed.Renewal
 		v.enterIndex(i)
-		v.require(sameContent(signed.Authority, first.Authority), "authority", "is not that of the first renewal")
+		v.require(authority.same(signed.Authority), "authority", "is not that of the first renewal")
 		v.enter("renewal")
-		v.require(sameContent(r.Controller, first.Renewal.Controller), "controller", "is not that of the first renewal")
+		v.require(controller.same(r.Controller), "controller", "is not that of the first renewal")
 		v.require(r.NodeID == x.NodeID, "nodeId", "is not the node of the run")
 		v.require(r.RuntimeNamespace == first.Renewal.RuntimeNamespace, "runtimeNamespace", "is not that of the first renewal")
 		v.require(r.Projection == x.Projection, "projection", "is not the projection of the run")
@@ -48,10 +49,31 @@ func (x HoldDNSLeaseRenewalsRequest) judgeUnity(v *verdict) {
 	v.leave()
 }
 
-// sameContent reports whether two opaque values are the same; a run repeats
-// them, so the bytes are compared first. That a value has a canonical form at
-// all is judged where it stands.
-func sameContent(a, b Raw) bool { return string(a) == string(b) || EqualCanonical(a, b) }
+// original is the opaque value of the first renewal, which all others repeat.
+// Bytes are compared first, and its canonical form is made once at most: a run
+// in which every renewal differs must not cost the first one many times over.
+type original struct {
+	raw       Raw
+	canonical []byte
+	made      bool
+}
+
+// same reports whether another value has the same content. That a value has a
+// canonical form at all is judged where it stands.
+func (o *original) same(other Raw) bool {
+	if string(o.raw) == string(other) {
+		return true
+	}
+	if outlineOf(o.raw) != outlineOf(other) {
+		return false
+	}
+	if !o.made {
+		o.canonical, _ = Canonical(o.raw)
+		o.made = true
+	}
+	canonical, err := Canonical(other)
+	return err == nil && o.canonical != nil && string(o.canonical) == string(canonical)
+}
 
 // ValidateOrder returns one named reason for each renewal of a valid run that
 // does not follow the one before it: sequences ascend, and each window extends

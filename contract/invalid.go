@@ -26,6 +26,9 @@ type InvalidError struct {
 	Reasons []string
 }
 
+// LogName is what a log says of the error (duty/field.Named).
+func (e *InvalidError) LogName() string { return "invalid-message" }
+
 // Error returns one value-free line: the message, the first reason and how
 // many more there are.
 func (e *InvalidError) Error() string {
@@ -55,6 +58,9 @@ type findings struct {
 	reasons []string
 	more    int
 }
+
+// refused reports whether a violation has been found.
+func (f *findings) refused() bool { return len(f.reasons) > 0 }
 
 func (f *findings) enter(name string) { f.trail = append(f.trail, step{name: name}) }
 

@@ -46,7 +46,8 @@ func (x Offer) AppendJSON(dst []byte) []byte {
 // (contract §4, step 2). The body, which the carrier has bounded, must be a
 // well-formed object; what its other members are called or hold is not judged.
 func ReadOffer(body []byte) (Offer, error) {
-	x, err := readAs[carrier]("protocol offer", body, 0)
+	// Some bodies that carry an offer carry a bearer too, so no name is quoted.
+	x, err := readAs[carrier]("protocol offer", body, secretBearing)
 	return x.protocol, err
 }
 

@@ -11,11 +11,15 @@ import (
 // package is owned by the value it stands in.
 //
 // Raw prints as its length alone, because opaque members may hold grants and
-// keys (contract §18).
+// keys (contract §18). The fmt package asks no method of a value below an
+// unexported field, so a struct that keeps one there must not be printed.
 type Raw []byte
 
 // IsObject reports whether the value is a JSON object.
 func (r Raw) IsObject() bool { return len(r) > 0 && r[0] == '{' }
+
+// IsArray reports whether the value is a JSON array.
+func (r Raw) IsArray() bool { return len(r) > 0 && r[0] == '[' }
 
 // IsNull reports whether the value is null.
 func (r Raw) IsNull() bool { return string(r) == "null" }
@@ -29,7 +33,7 @@ func (r Raw) AppendJSON(dst []byte) []byte {
 	return append(dst, r...)
 }
 
-// Format keeps the bytes out of every fmt verb.
+// Format keeps the bytes out of every fmt verb that reaches it.
 func (r Raw) Format(f fmt.State, _ rune) { _, _ = f.Write(r.placeholder()) }
 
 // MarshalText keeps the bytes out of loggers and encoders.
@@ -40,13 +44,14 @@ func (r Raw) placeholder() []byte {
 }
 
 // Secret is text that must never be shown. It is bytes and not a string so
-// that its holder can wipe it.
+// that its holder can wipe it. The fmt package asks no method of a value below
+// an unexported field, so a struct that keeps one there must not be printed.
 type Secret []byte
 
 // Zero overwrites the secret.
 func (s Secret) Zero() { clear(s) }
 
-// Format keeps the secret out of every fmt verb.
+// Format keeps the secret out of every fmt verb that reaches it.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(secretPlaceholder)) }
 
 // MarshalText keeps the secret out of loggers and encoders.

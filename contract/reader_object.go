@@ -152,14 +152,21 @@ func indexOf(members []member, name []byte) int {
 }
 
 // list reads an array whose elements are read by read. The limit bounds memory,
-// not meaning: elements beyond it are passed over and named once.
+// not meaning: elements beyond it are passed over and named once. Elements of a
+// body that is refused already are read for their reasons and not collected, or
+// many small wrong ones would cost many times their size.
 func list[T any](dst *[]T, limit int, read func(*T) valueReader) valueReader {
 	return func(r *reader) {
 		*dst = []T{}
-		r.array(limit, func(i int) {
+		r.array(limit, func(int) {
+			if r.refused() {
+				var none T
+				read(&none)(r)
+				return
+			}
 			var zero T
 			*dst = append(*dst, zero)
-			read(&(*dst)[i])(r)
+			read(&(*dst)[len(*dst)-1])(r)
 		})
 	}
 }
@@ -174,7 +181,7 @@ func (r *reader) array(limit int, element func(i int)) {
 	}
 	n := 0
 	for ; !r.broken && r.dec.PeekKind() != ']'; n++ {
-		if n >= limit {
+		if n >= limit || len(r.reasons) >= MaximumReasons {
 			r.skip()
 			continue
 		}

@@ -80,6 +80,9 @@ type Refusal struct {
 // Error returns the text of the refusal.
 func (r *Refusal) Error() string { return r.Text() }
 
+// LogName is what a log says of the refusal (duty/field.Named): its name.
+func (r *Refusal) LogName() string { return string(r.Name) }
+
 // Text returns "<name>: <reason>", or the name alone, with the reason cut at
 // 512 bytes.
 func (r *Refusal) Text() string {

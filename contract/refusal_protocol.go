@@ -35,6 +35,9 @@ func (x ProtocolRefusal) Describe() string {
 // Error returns Describe, so that a refused hop can be an error.
 func (x ProtocolRefusal) Error() string { return x.Describe() }
 
+// LogName is what a log says of the refusal (duty/field.Named).
+func (x ProtocolRefusal) LogName() string { return protocolIncompatible }
+
 // Text is the text of the error in which the refusal travels.
 func (x ProtocolRefusal) Text() string { return x.Describe() }
 

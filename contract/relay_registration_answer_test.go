@@ -50,3 +50,7 @@ func drawRegistrationAnswer(t *rapid.T) RelayRegistrationAnswer {
 func FuzzReadRelayRegistrationAnswer(f *testing.F) {
 	fuzzReader(f, ReadRelayRegistrationAnswer, registrationAnswerText, `{"accepted":false,"origin":"https://a.b/"}`)
 }
+
+func FuzzReadStrictRelayRegistrationAnswer(f *testing.F) {
+	fuzzReader(f, ReadStrictRelayRegistrationAnswer, registrationAnswerText, `{"accepted":true,"live":1}`)
+}

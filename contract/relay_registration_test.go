@@ -152,3 +152,7 @@ func drawRegistration(t *rapid.T) RelayRegistrationRequest {
 func FuzzReadRelayRegistrationRequest(f *testing.F) {
 	fuzzReader(f, ReadRelayRegistrationRequest, registrationText, `{"relay":{"vpnHub":{}}}`)
 }
+
+func FuzzReadLoopbackRelayRegistrationRequest(f *testing.F) {
+	fuzzReader(f, ReadLoopbackRelayRegistrationRequest, registrationText, strings.Replace(registrationText, "10.0.4.7", "127.0.0.1", 1))
+}

@@ -31,7 +31,10 @@ func (x IsolatedRestoreRequest) Zero() { clear(x.Control) }
 // Validate returns one named reason for each violation.
 func (x IsolatedRestoreRequest) Validate() []string { return reasonsOf(x.judge) }
 
-func (x IsolatedRestoreRequest) judge(v *verdict) { v.nodeID("nodeId", x.NodeID) }
+func (x IsolatedRestoreRequest) judge(v *verdict) {
+	v.nodeID("nodeId", x.NodeID)
+	v.require(x.Control.IsObject(), "control", "is not an object")
+}
 
 // AppendJSON appends the request body, the control as it came.
 func (x IsolatedRestoreRequest) AppendJSON(dst []byte) []byte {

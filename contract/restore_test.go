@@ -189,7 +189,7 @@ func TestR04_IsolatedRestoreAnswer(t *testing.T) {
 
 func TestR86_RestoreRefusals(t *testing.T) {
 	const grant = "eyJhbGciOiJSUzI1NiJ9.marked-claims.marked-signature"
-	control := Raw(`{"grant":"` + grant + `","restoreId":"restore-nine","expectedRevision":3,"mappings":[{"name":"orders"}]}`)
+	control := Raw(`{"grant":"` + grant + `","restoreId":"restore-nine","expectedRevision":3,"mappings":[{"name":"orders","of":"7letter","at":"8letters"}]}`)
 	failure := func(text, code string) []byte { return CorestoreFailure{Code: code, Text: text}.AppendJSON(nil) }
 	for _, tc := range []struct {
 		name   string
@@ -201,6 +201,11 @@ func TestR86_RestoreRefusals(t *testing.T) {
 		{"a member's name is no secret", failure("expectedRevision is stale", ""), "restore-node-refused: expectedRevision is stale"},
 		{"the grant whole", failure("refused "+grant, "grant-expired"), "restore-node-refused: grant-expired"},
 		{"the grant cut", failure("refused:"+grant[:20]+"…", "grant-expired"), "restore-node-refused: grant-expired"},
+		{"its last 16 bytes", failure(grant[len(grant)-16:], ""), "restore-node-refused"},
+		{"its last 15 bytes", failure(grant[len(grant)-15:], ""), "restore-node-refused: " + grant[len(grant)-15:]},
+		{"its first 16 bytes at the end", failure("no "+grant[:16], ""), "restore-node-refused"},
+		{"a value of 8 bytes", failure("no 8letters", ""), "restore-node-refused"},
+		{"a value of 7 bytes", failure("no 7letter", ""), "restore-node-refused: no 7letter"},
 		{"the grant in the code too", failure(grant, grant), "restore-node-refused"},
 		{"a value of the control", failure("restore-nine is unknown", ""), "restore-node-refused"},
 		{"a line break", failure("a\nb", "bad"), "restore-node-refused: bad"},

@@ -38,7 +38,7 @@ func TestR04_RouteTableMessages(t *testing.T) {
 		"hint's answer":  {`{}`, func(b []byte) error { _, err := ReadEmpty("answer", b); return err }},
 		"cloudly's pull": {`{}`, func(b []byte) error { _, err := ReadEmpty("request", b); return err }},
 	} {
-		t.Run(name, func(t *testing.T) { checkExactKeys(t, tc.body, nil, tc.read) })
+		t.Run(name, func(t *testing.T) { checkKeys(t, tc.body, nil, name == "push answer", tc.read) })
 	}
 }
 
@@ -65,7 +65,7 @@ func TestRouteTableMessages(t *testing.T) {
 		{"none yet", `{"table":null}`, nil},
 		{"table", pushRouteTableText, nil},
 		{"missing is not null", `{}`, []string{"table: is missing"}},
-		{"unknown", `{"table":null,"marked":1}`, []string{"body: unknown member"}},
+		{"of a later release", `{"table":null,"marked":1}`, nil},
 		{"twice", `{"table":null,"t\u0061ble":null}`, []string{"table: is given twice"}},
 		{"rules", `{"table":{"revision":0,"issuedAt":0,"routes":[],"portRoutes":[]}}`, []string{"table.revision: is not a counter"}},
 	})

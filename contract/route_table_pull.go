@@ -52,7 +52,7 @@ func ReadRouteTableAnswer(method string, body []byte) (RouteTableAnswer, error) 
 }
 
 func (x *RouteTableAnswer) shape() valueReader {
-	return object(required("table", nullable(&x.Table, readRouteTable)))
+	return answer(required("table", nullable(&x.Table, readRouteTable)))
 }
 
 // Validate returns one named reason for each violation.

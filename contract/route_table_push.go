@@ -41,7 +41,7 @@ func ReadPushRouteTableAnswer(body []byte) (PushRouteTableAnswer, error) {
 }
 
 func (x *PushRouteTableAnswer) shape() valueReader {
-	return object(required("appliedRevision", integer(&x.AppliedRevision)))
+	return answer(required("appliedRevision", integer(&x.AppliedRevision)))
 }
 
 // Validate returns one named reason for each violation.

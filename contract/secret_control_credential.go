@@ -52,7 +52,7 @@ func ReadControlCredentialAnswer(body []byte) (ControlCredentialAnswer, error) {
 }
 
 func (x *ControlCredentialAnswer) shape() valueReader {
-	return object(required("envelope", readSealedEnvelope(&x.Envelope)))
+	return answer(required("envelope", readSealedEnvelope(&x.Envelope)))
 }
 
 // Validate returns one named reason for each violation.

@@ -56,7 +56,7 @@ func ReadBeginRecipientAnswer(body []byte) (BeginRecipientAnswer, error) {
 }
 
 func (x *BeginRecipientAnswer) shape() valueReader {
-	return object(
+	return answer(
 		required("generation", integer(&x.Generation)),
 		required("expiresAt", integer(&x.ExpiresAt)),
 		required("envelope", readSealedEnvelope(&x.Envelope)),

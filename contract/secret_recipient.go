@@ -1,8 +1,9 @@
 package contract
 
 // maximumRecipients bounds the recipients of one cluster. OWN: each start of a
-// relay enrolls one and retires the one before it.
-const maximumRecipients = 64
+// relay enrolls one and retires the one before it, and nothing says that
+// Cloudly forgets those that have retired; so it is years of daily starts.
+const maximumRecipients = 4096
 
 // SecretRecipientState is the answer of getSecretRecipientEnrollmentState, which
 // is asked with an empty body, and of completeSecretRecipientEnrollment: either
@@ -36,9 +37,9 @@ func ReadSecretRecipientState(method string, body []byte) (SecretRecipientState,
 }
 
 func (x *SecretRecipientState) shape() valueReader {
-	return object(
+	return answer(
 		required("generation", integer(&x.Generation)),
-		required("recipients", list(&x.Recipients, maximumRecipients, readSecretRecipient)),
+		required("recipients", list(&x.Recipients, maximumRecipients+1, readSecretRecipient)),
 	)
 }
 
@@ -65,6 +66,7 @@ func (x SecretRecipientState) Validate() []string { return reasonsOf(x.judge) }
 
 func (x SecretRecipientState) judge(v *verdict) {
 	v.count("generation", x.Generation)
+	v.require(len(x.Recipients) <= maximumRecipients, "recipients", "has more than 4096 recipients")
 	switch {
 	case x.Generation == 0:
 		v.require(len(x.Recipients) == 0, "recipients", "is not empty at generation zero")

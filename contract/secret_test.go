@@ -41,6 +41,9 @@ var secretShapes = map[string]struct {
 	"token":    {`{"token":"` + zeroSHA + `"}`, errorOf(ReadControlTokenPlaintext)},
 }
 
+// tolerantSecrets are peers' accepted answers (contract O35).
+var tolerantSecrets = map[string]bool{"state": true, "begun": true, "reply": true}
+
 func TestR04_SecretMessages(t *testing.T) {
 	for name, tc := range secretShapes {
 		if err := tc.read([]byte(tc.body)); err != nil {
@@ -52,6 +55,12 @@ func TestR04_SecretMessages(t *testing.T) {
 			}
 			body := tc.body[:at+1] + `"marked":1,` + tc.body[at+1:]
 			reasons := reasonsIn(t, tc.read([]byte(body)))
+			if at == 0 && tolerantSecrets[name] {
+				if len(reasons) != 0 {
+					t.Errorf("%s: a later release's member is refused: %q", name, reasons)
+				}
+				continue
+			}
 			if len(reasons) != 1 || !strings.HasSuffix(reasons[0], ": unknown member") {
 				t.Errorf("%s: %s: %q", name, body, reasons)
 			}
@@ -130,7 +139,7 @@ func TestSecretRecipientState(t *testing.T) {
 		{"falling", recipients(1, one("a", 2, "retiring"), one("b", 1, "active")), []string{"recipients[1].generation: is not after the one before it"}},
 		{"one key twice", recipients(2, one("a", 1, "retiring"), one("a", 2, "active")), []string{"recipients[1].recipientKeyId: repeats an earlier recipient"}},
 		{"most", many(64), nil},
-		{"more", many(65), []string{"recipients: has more elements than are read"}},
+		{"more", many(4098), []string{"recipients: has more elements than are read"}},
 		{"rules", `{"generation":1,"recipients":[{"recipientKeyId":".","publicKey":"","generation":0,"state":"active"}]}`, []string{
 			"recipients[0].recipientKeyId: is not a canonical identifier", "recipients[0].publicKey: is not canonical base64 of 32 bytes",
 			"recipients[0].generation: is not a counter", "recipients[0].generation: is not after the one before it", "recipients[0].generation: is not that of the state"}},

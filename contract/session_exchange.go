@@ -92,6 +92,10 @@ func (x Identity) AppendJSON(dst []byte) []byte {
 	return w.end()
 }
 
+// earliestStated is the first time that is taken for one in Unix milliseconds:
+// March 1973. A smaller number is one in seconds, or none.
+const earliestStated = 100_000_000_000
+
 // timeIfStated reads a time in Unix milliseconds and takes anything else as not
 // stated.
 func timeIfStated(dst **int64) valueReader {
@@ -100,7 +104,7 @@ func timeIfStated(dst **int64) valueReader {
 		if !ok {
 			return
 		}
-		if n, ok := parseSafeInteger(token); ok && IsUnixMilliseconds(n) {
+		if n, ok := parseSafeInteger(token); ok && IsUnixMilliseconds(n) && n >= earliestStated {
 			*dst = &n
 		}
 	}

@@ -51,7 +51,7 @@ func TestIdentityExchangeAnswer(t *testing.T) {
 	checkWritten(t, func(t *rapid.T) IdentityExchangeAnswer {
 		x := IdentityExchangeAnswer{Identity{JWT: drawJWT(t)}}
 		if rapid.Bool().Draw(t, "expires") {
-			at := drawCount(t, "expiresAt")
+			at := rapid.Int64Range(earliestStated, MaximumSafeInteger).Draw(t, "expiresAt")
 			x.Identity.ExpiresAt = &at
 		}
 		return x

@@ -13,7 +13,7 @@ func ReadTrafficPage(body []byte) (TrafficPage, error) {
 }
 
 func (x *TrafficPage) shape() valueReader {
-	return object(
+	return answer(
 		required("statistics", list(&x.Statistics, MaximumTrafficLimit+1, readTrafficStatistics)),
 		optional("nextCursor", pointer(&x.NextCursor, text)),
 	)

@@ -213,7 +213,10 @@ func TestFromAttr(t *testing.T) {
 		attr slog.Attr
 		want string // "" if it is dropped
 	}{
-		{"a node", slog.String("node", "worker-1"), "worker-1"},
+		{"a node, which only we may name", slog.String("node", "worker-1"), ""},
+		{"an address", slog.String("address", "192.0.2.1:443"), "192.0.2.1:443"},
+		{"a state, which may be a password", slog.String("state", "s3cr3tpassword"), ""},
+		{"a host, which may be one too", slog.String("host", "My_Password.123"), ""},
 		{"a node that does not fit", slog.String("node", "worker 1"), ""},
 		{"an empty node", slog.String("node", ""), ""},
 		{"a key of nobody", slog.String("user", "worker-1"), ""},

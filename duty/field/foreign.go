@@ -19,8 +19,10 @@ func FromAttr(a slog.Attr) (Field, bool) {
 	if !ok || rules[key].own {
 		return Field{}, false
 	}
+	// A library's text under one of our keys is its own text: a grammar cannot
+	// tell a name from a password. Only an address has a form of its own.
 	if rules[key].fits != nil {
-		if a.Value.Kind() != slog.KindString {
+		if key != keyAddress || a.Value.Kind() != slog.KindString {
 			return Field{}, false
 		}
 		return fitting(key, a.Value.String())

@@ -70,7 +70,7 @@ const (
 	maxHost    = 253 // RFC 1035 §2.3.4
 	maxOrigin  = maxHost + len("https://:65535")
 	maxPath    = 256 // enough for a mounted secret; PATH_MAX is for machines
-	maxVersion = 32  // contract §2.2, whose own bound is not stated
+	maxVersion = 64  // contract.MaximumReleaseVersionLength
 	maxDigest  = len("sha256:") + 64
 	maxKey     = 44   // 32 bytes in base64
 	maxError   = 256  // one line of a terminal or two
