@@ -120,9 +120,11 @@ func TestR04_ClosureMessages(t *testing.T) {
 		"restore request": {`{"backupId":"b","serviceId":"s","nodeId":"n"}`, nil, errorOf(ReadRestoreDatabaseClosureRequest)},
 		"restore answer":  {closureAnswerText, []string{"descriptor.receipt", "closure"}, errorOf(ReadRestoreDatabaseClosureAnswer)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			checkKeys(t, tc.body, tc.opaque, strings.HasSuffix(name, "answer"), tc.read)
-		})
+		check := checkExactKeys
+		if strings.HasSuffix(name, "answer") {
+			check = checkAnswerKeys
+		}
+		t.Run(name, func(t *testing.T) { check(t, tc.body, tc.opaque, tc.read) })
 	}
 }
 

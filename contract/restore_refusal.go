@@ -10,10 +10,13 @@ import (
 
 // Lengths that decide what counts as an echo of a control. A value shorter than
 // echoedValue is no secret and stands in too many sentences; a stretch of
-// echoedRun bytes in common is no coincidence and may be cut from a grant.
+// echoedRun bytes in common is no coincidence and may be cut from a grant. A
+// member's name is what a helpful reason names; one longer than knownName is
+// longer than any of Corestore's and counts as a value.
 const (
-	echoedValue = 8
-	echoedRun   = 16
+	echoedValue = 4
+	echoedRun   = 8
+	knownName   = 32
 )
 
 // NewRestoreRefusal is restore-node-refused with Corestore's own reason: the
@@ -49,8 +52,8 @@ func isPrintable(s string) bool {
 	return true
 }
 
-// echoes reports whether a reason repeats a text value of the control, whole or
-// in a stretch. What the control calls its members is no secret.
+// echoes reports whether a reason repeats a text or a number of the control,
+// whole or in a stretch.
 func echoes(reason string, control []byte) bool {
 	dec := jsontext.NewDecoder(bytes.NewReader(control),
 		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -62,8 +65,19 @@ func echoes(reason string, control []byte) bool {
 		}
 		kind, index := dec.StackIndex(dec.StackDepth())
 		isName := kind == '{' && index%2 == 1
-		if token.Kind() == '"' && !isName && repeats(reason, runs, token.String()) {
-			return true
+		switch token.Kind() {
+		case '"':
+			text := token.String()
+			if isName && len(text) <= knownName {
+				continue
+			}
+			if repeats(reason, runs, text) {
+				return true
+			}
+		case '0':
+			if repeats(reason, runs, token.String()) {
+				return true
+			}
 		}
 	}
 }

@@ -189,7 +189,7 @@ func TestR04_IsolatedRestoreAnswer(t *testing.T) {
 
 func TestR86_RestoreRefusals(t *testing.T) {
 	const grant = "eyJhbGciOiJSUzI1NiJ9.marked-claims.marked-signature"
-	control := Raw(`{"grant":"` + grant + `","restoreId":"restore-nine","expectedRevision":3,"mappings":[{"name":"orders","of":"7letter","at":"8letters"}]}`)
+	control := Raw(`{"grant":"` + grant + `","restoreId":"restore-nine","expectedRevision":3,"mappings":[{"name":"orders","of":"4let","in":"3le"}],"size":123456,"SECRETKEYASANAMEWITH33CHARACTERS1":1}`)
 	failure := func(text, code string) []byte { return CorestoreFailure{Code: code, Text: text}.AppendJSON(nil) }
 	for _, tc := range []struct {
 		name   string
@@ -197,15 +197,16 @@ func TestR86_RestoreRefusals(t *testing.T) {
 		want   string
 	}{
 		{"reason", failure("revision 3 is not the current one", "revision-conflict"), "restore-node-refused: revision 3 is not the current one"},
-		{"a short value is no secret", failure("orders is busy", ""), "restore-node-refused: orders is busy"},
+		{"a value of 3 bytes is no secret", failure("3le is busy", ""), "restore-node-refused: 3le is busy"},
 		{"a member's name is no secret", failure("expectedRevision is stale", ""), "restore-node-refused: expectedRevision is stale"},
 		{"the grant whole", failure("refused "+grant, "grant-expired"), "restore-node-refused: grant-expired"},
 		{"the grant cut", failure("refused:"+grant[:20]+"…", "grant-expired"), "restore-node-refused: grant-expired"},
-		{"its last 16 bytes", failure(grant[len(grant)-16:], ""), "restore-node-refused"},
-		{"its last 15 bytes", failure(grant[len(grant)-15:], ""), "restore-node-refused: " + grant[len(grant)-15:]},
-		{"its first 16 bytes at the end", failure("no "+grant[:16], ""), "restore-node-refused"},
-		{"a value of 8 bytes", failure("no 8letters", ""), "restore-node-refused"},
-		{"a value of 7 bytes", failure("no 7letter", ""), "restore-node-refused: no 7letter"},
+		{"its last 8 bytes", failure(grant[len(grant)-8:], ""), "restore-node-refused"},
+		{"its last 7 bytes", failure(grant[len(grant)-7:], ""), "restore-node-refused: " + grant[len(grant)-7:]},
+		{"its first 8 bytes at the end", failure("no "+grant[:8], ""), "restore-node-refused"},
+		{"a value of 4 bytes", failure("no 4let", ""), "restore-node-refused"},
+		{"a number", failure("no 123456", ""), "restore-node-refused"},
+		{"a secret that is a member's name", failure("no SECRETKEYASANAMEWITH33CHARACTERS1", ""), "restore-node-refused"},
 		{"the grant in the code too", failure(grant, grant), "restore-node-refused"},
 		{"a value of the control", failure("restore-nine is unknown", ""), "restore-node-refused"},
 		{"a line break", failure("a\nb", "bad"), "restore-node-refused: bad"},
@@ -262,7 +263,7 @@ func FuzzReadRestoreSummary(f *testing.F) {
 	fuzzReader(f, read, restoreSummaryText, `{"status":"executing","object":{}}`)
 }
 
-// No reason shares 16 bytes with the grant, however Corestore words it.
+// No reason shares 8 bytes with the grant, however Corestore words it.
 func FuzzNewRestoreRefusal(f *testing.F) {
 	const grant = "eyJhbGciOiJSUzI1NiJ9.marked-claims.marked-signature"
 	f.Add([]byte(`{"ok":false,"error":"x `+grant+`"}`), "e")
