@@ -96,6 +96,10 @@ func (c *Catalogue) Kinds() []EventKind {
 	return kinds
 }
 
+// undeclaredEvent stands for a type that no duty declared. The type itself is
+// not shown: a constant was expected and something else came.
+const undeclaredEvent EventType = "undeclared-event"
+
 // kind returns what is known about t. A type that nobody declared is a
 // mistake of the program, which is shown rather than hidden.
 func (c *Catalogue) kind(t EventType) (EventKind, bool) {
@@ -104,5 +108,5 @@ func (c *Catalogue) kind(t EventType) (EventKind, bool) {
 			return kind, true
 		}
 	}
-	return EventKind{Type: EventType(field.Event(t).String()), Level: slog.LevelWarn}, false
+	return EventKind{Type: undeclaredEvent, Level: slog.LevelWarn}, false
 }

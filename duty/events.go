@@ -32,6 +32,7 @@ type Events struct {
 	catalogue *Catalogue
 	log       *Logger
 	wall      func() time.Time
+	start     time.Time // of this life of the relay
 	metrics   eventMetrics
 
 	mu      sync.Mutex
@@ -58,7 +59,7 @@ func NewEvents(c EventsConfig) *Events {
 	}
 	m := NewMetrics("events")
 	return &Events{
-		catalogue: c.Catalogue, log: c.Log, wall: c.Wall,
+		catalogue: c.Catalogue, log: c.Log, wall: c.Wall, start: c.Wall().UTC(),
 		ring: ring{maxCount: c.Count, maxBytes: c.Bytes},
 		metrics: eventMetrics{
 			set:         m,
@@ -124,9 +125,11 @@ type Page struct {
 	Events []Event `json:"events"` // in order, never nil
 	// Lost is how many of the events asked for are no longer held.
 	Lost uint64 `json:"lost"`
-	// Next is the number to ask for next. It is smaller than the number asked
-	// for when that one comes from an earlier life of the relay.
+	// Next is the number to ask for next.
 	Next uint64 `json:"next"`
+	// Start is when this life of the relay began. Numbers begin anew with it: a
+	// reader that sees another one than before asks again from 1.
+	Start time.Time `json:"start"`
 }
 
 // Since returns the events numbered seq or later. Numbers begin at 1, so 0
@@ -138,7 +141,7 @@ func (e *Events) Since(seq uint64) Page {
 	if events == nil {
 		events = []Event{}
 	}
-	return Page{Events: events, Lost: lost, Next: e.ring.last + 1}
+	return Page{Events: events, Lost: lost, Next: e.ring.last + 1, Start: e.start}
 }
 
 // Changed returns a channel that is closed when the next event is published.

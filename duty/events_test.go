@@ -80,13 +80,13 @@ func TestPublish(t *testing.T) {
 	want := `{"events":[` +
 		`{"seq":1,"time":"2026-01-02T03:04:05Z","type":"node-bound","duty":"forward","level":"INFO","fields":{"node":"worker-1","generation":3,"method":"[withheld]"}},` +
 		`{"seq":2,"time":"2026-01-02T03:04:05Z","type":"custody-dropped","duty":"cloudly","level":"WARN","fields":{"refusal":"relay-node-foreign"}},` +
-		`{"seq":3,"time":"2026-01-02T03:04:05Z","type":"never-declared","level":"WARN"}],"lost":0,"next":4}`
+		`{"seq":3,"time":"2026-01-02T03:04:05Z","type":"undeclared-event","level":"WARN"}],"lost":0,"next":4,"start":"2026-01-02T03:04:05Z"}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Error(diff)
 	}
 	wantLog := head("INFO", "node-bound") + `,"duty":"forward","seq":1,"node":"worker-1","generation":3,"method":"[withheld]"}` + "\n" +
 		head("WARN", "custody-dropped") + `,"duty":"cloudly","seq":2,"refusal":"relay-node-foreign"}` + "\n" +
-		head("WARN", "never-declared") + `,"seq":3}` + "\n"
+		head("WARN", "undeclared-event") + `,"seq":3}` + "\n"
 	if diff := cmp.Diff(wantLog, out.String()); diff != "" {
 		t.Error(diff)
 	}

@@ -1,6 +1,7 @@
 package duty
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ type LineWriter struct {
 	writing int    // guarded by mu; bytes that out has and may not have written
 	closed  bool   // guarded by mu
 	err     error  // guarded by mu; the last failure of out
+	lost    uint64 // guarded by mu; lines that out did not take
 }
 
 // NewLineWriter returns a writer before out that holds at most bound bytes,
@@ -77,8 +79,8 @@ func (w *LineWriter) run() {
 		w.mu.Unlock()
 
 		if len(lines) > 0 {
-			_, err := w.out.Write(lines)
-			w.wrote(err)
+			n, err := w.out.Write(lines)
+			w.wrote(lines[min(max(n, 0), len(lines)):], err)
 		}
 		if closed {
 			return
@@ -86,13 +88,24 @@ func (w *LineWriter) run() {
 	}
 }
 
-func (w *LineWriter) wrote(err error) {
+// wrote notes the outcome of a write, of which rest was not taken.
+func (w *LineWriter) wrote(rest []byte, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.writing = 0
 	if err != nil {
 		w.err = err
+		w.lost += uint64(bytes.Count(rest, []byte("\n")))
 	}
+}
+
+// Lost returns how many lines were accepted and then not taken by the writer
+// behind, which failed. Lines refused by Write are not among them: the logger
+// counts those.
+func (w *LineWriter) Lost() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lost
 }
 
 // Close refuses what comes later and waits until all that is queued was

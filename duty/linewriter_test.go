@@ -115,3 +115,24 @@ func TestPublishDoesNotWaitForTheLog(t *testing.T) {
 		}
 	})
 }
+
+// TestLinesThatTheOutputDidNotTakeAreCounted, each of them, and no other.
+func TestLinesThatTheOutputDidNotTakeAreCounted(t *testing.T) {
+	for taken, want := range map[int]uint64{0: 3, len("one\n"): 2, len("one\ntw"): 2, len("one\ntwo\nthree\n"): 0} {
+		synctest.Test(t, func(t *testing.T) {
+			w := NewLineWriter(partWriter{taken}, 0)
+			if _, err := w.Write([]byte("one\ntwo\nthree\n")); err != nil {
+				t.Fatal(err)
+			}
+			w.Close(context.Background())
+			if got := w.Lost(); got != want {
+				t.Errorf("%d bytes taken: %d lines lost, want %d", taken, got, want)
+			}
+		})
+	}
+}
+
+// partWriter takes some bytes of each write and fails.
+type partWriter struct{ taken int }
+
+func (w partWriter) Write([]byte) (int, error) { return w.taken, errors.New("no space left") }
