@@ -97,8 +97,11 @@ const (
 	// lies. Below it a copy is cheaper than a write of its own.
 	gatherBelow = 16 << 10
 
-	// firstRead is the memory a message gets before its size is known.
+	// firstRead is the memory a message gets before its size is known, and
+	// readAhead the most it gets because the one before was as large: enough
+	// for the chunks of a stream and most reports.
 	firstRead = 4 << 10
+	readAhead = 256 << 10
 
 	// maxRetries is how often a call is sent again when the peer asks for it,
 	// the default of TypedRequest 8 (typedsocket.md §1.3).

@@ -97,10 +97,11 @@ type tooBig struct{ limit int }
 
 func (e tooBig) Error() string { return fmt.Sprintf("message larger than %d bytes", e.limit) }
 
-// message reads one message whole. Its memory grows with what really arrives,
-// so announcing a large message costs a peer nothing but also gains it nothing.
+// message reads one message whole. Its memory begins with the size of the one
+// before, since messages come in runs of a kind, and grows with what really
+// arrives: announcing a large message gains a peer nothing.
 func (s *Socket) message(r io.Reader) (*buffer.Buffer, error) {
-	b := buffer.Get(firstRead)
+	b := buffer.Get(min(max(firstRead, s.readLast), readAhead))
 	limit := int(s.closes.Load())
 	s.readFrame = int(s.frames.Load())
 	for {
@@ -112,6 +113,7 @@ func (s *Socket) message(r io.Reader) (*buffer.Buffer, error) {
 			return nil, tooBig{limit}
 		}
 		if err == io.EOF && !s.link.ended.Load() {
+			s.readLast = b.Len()
 			return b, nil
 		}
 		// The library reports a connection that ends inside a message like

@@ -85,6 +85,7 @@ type Socket struct {
 	counts  counters
 
 	readFrame int // Limits.Frame when the message at hand began; the reader's alone
+	readLast  int // length of the message before; the reader's alone
 
 	wake     chan struct{} // for the writer: there is something to do
 	ending   chan struct{} // closed when the socket begins to end
