@@ -435,17 +435,17 @@ func TestARetryEndsWithItsSocket(t *testing.T) {
 func TestErasedCallsLeaveNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		seen := &sentMemory{}
-		_, s := pair(t, Config{Peer: "server", Handler: handlers{"echo": echo, "take": func(r *Request) { r.Answer(nil) }}}, Config{Peer: "client", Recorder: seen})
-		a, err := s.Call(context.Background(), "take", []byte(`{"s":"SECRET"}`), CallOptions{Erase: true})
+		peer, s := newRig(t, Config{Peer: "raw", Recorder: seen}).raw()
+		go func() {
+			id, instance := readCall(t, peer)
+			synctest.Wait()
+			if len(seen.mem) == 0 || strings.Contains(string(seen.mem), "SECRET") {
+				t.Error("the request's memory is still there")
+			}
+			write(t, peer, fmt.Sprintf(`{"method":"m","response":{"s":"SECRET"},"requestInstanceId":%q,"correlation":{"id":%q,"phase":"response"}}`, instance, id))
+		}()
+		a, err := s.Call(context.Background(), "m", []byte(`{"s":"SECRET"}`), CallOptions{Erase: true})
 		if err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if len(seen.mem) == 0 || strings.Contains(string(seen.mem), "SECRET") {
-			t.Error("the request's memory is still there")
-		}
-		a.Release()
-		if a, err = s.Call(context.Background(), "echo", []byte(`{"s":"SECRET"}`), CallOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		mem := a.Response()
@@ -454,6 +454,8 @@ func TestErasedCallsLeaveNothing(t *testing.T) {
 		if strings.Contains(string(mem), "SECRET") {
 			t.Error("the answer's memory is still there")
 		}
+		peer.CloseNow()
+		<-s.Done()
 	})
 }
 

@@ -88,9 +88,11 @@ func (r *Request) Forward(dst *Socket, f Forward) error {
 		// The buffer is the destination's from the moment it is queued.
 		err = dst.submit(outgoing{method: f.Method, id: w.id, instance: w.instance, flow: f.Flow,
 			item: queue.Item{Buf: r.buf}, timeout: f.Timeout, waiter: w})
+		if err != nil {
+			r.s.takeBack(w)
+		}
 	}
 	if err != nil {
-		r.s.untrack(w)
 		r.buf.Keep(body.at, body.n)
 		r.frame.Request, r.frame.RequestAt = r.buf.Bytes(), 0
 		r.state.Store(requestOpen)
@@ -125,6 +127,15 @@ func (s *Socket) track(w *forwardWaiter) error {
 	s.held -= w.r.counted
 	w.r.counted = 0
 	return nil
+}
+
+// takeBack undoes track: the request is its server's again.
+func (s *Socket) takeBack(w *forwardWaiter) {
+	s.mu.Lock()
+	delete(s.forwards, w)
+	w.r.counted = w.r.buf.Size()
+	s.held += w.r.counted
+	s.mu.Unlock()
 }
 
 func (s *Socket) untrack(w *forwardWaiter) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"serve.zone/relay/typedsocket/queue"
+	"serve.zone/relay/typedsocket/stream"
 )
 
 // TestAForwardEndsWithItsSource: a node that comes and goes leaves nothing
@@ -167,6 +168,8 @@ func TestServingIsBoundedInBytes(t *testing.T) {
 			r.Answer(nil)
 		}
 		synctest.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		if s.held != 0 {
 			t.Fatalf("%d bytes counted at rest", s.held)
 		}
@@ -301,5 +304,116 @@ func TestNothingAbnormalIsWrittenAsACloseCode(t *testing.T) {
 		if got := <-w.done; !bytes.Equal(got, []byte{0x88, 0}) {
 			t.Fatalf("answered % x", got)
 		}
+	})
+}
+
+// TestAFailedForwardIsForgotten, and one that was begun counts no memory at its
+// source any more.
+func TestAFailedForwardIsForgotten(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		gone, dead := newRig(t, Config{Peer: "cloudly"}).raw()
+		gone.CloseNow()
+		<-dead.Done()
+		cloud, up := newRig(t, Config{Peer: "cloudly"}).raw()
+		node, down := newRig(t, Config{Peer: "node", Handler: HandlerFunc(func(r *Request) {
+			s := r.Socket()
+			counted := func() (forwards, bytes int) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				return len(s.forwards), s.held
+			}
+			err := r.Forward(dead, Forward{Method: "m"})
+			if n, held := counted(); err == nil || n != 0 || held == 0 {
+				t.Errorf("%v, %d tracked, %d bytes counted", err, n, held)
+			}
+			err = r.Forward(up, Forward{Method: "m"})
+			if n, held := counted(); err != nil || n != 1 || held != 0 {
+				t.Errorf("%v, %d tracked, %d bytes counted", err, n, held)
+			}
+		})}).raw()
+		write(t, node, `{"method":"m","request":{},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)
+		read(t, cloud)
+		node.CloseNow()
+		cloud.CloseNow()
+		<-up.Done()
+		<-down.Done()
+	})
+}
+
+// TestAnswersGoBackInAFlow by default: one that is too large for it is refused,
+// which the own frames would have taken.
+func TestAnswersGoBackInAFlow(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cloud, up := newRig(t, Config{Peer: "cloudly"}).raw()
+		node, down := newRig(t, Config{Peer: "node", Limits: Limits{Flow: 1}, Handler: HandlerFunc(func(r *Request) {
+			if err := r.Forward(up, Forward{Method: "m"}); err != nil {
+				t.Error(err)
+			}
+		})}).raw()
+		write(t, node, `{"method":"m","request":{},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)
+		id, instance, _ := ids(t, read(t, cloud))
+		write(t, cloud, fmt.Sprintf(`{"method":"m","response":{},"requestInstanceId":%q,"correlation":{"id":%q,"phase":"response"}}`, instance, id))
+		if got := read(t, node); !strings.HasSuffix(got, `"error":{"text":"Internal server error","data":{}}}`) || down.Err() != nil {
+			t.Fatalf("%s, %v", got, down.Err())
+		}
+		node.CloseNow()
+		cloud.CloseNow()
+		<-up.Done()
+		<-down.Done()
+	})
+}
+
+// TestACallWithStreamsIsNotSentAgain: their descriptors are good once.
+func TestACallWithStreamsIsNotSentAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c, _ := pair(t, Config{Peer: "server", Streams: true}, Config{Peer: "client", Streams: true, Handler: HandlerFunc(func(r *Request) { r.Retry(time.Second, "busy") })})
+		out, err := c.Streams().Offer(stream.Options{Direction: stream.Send})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Call(context.Background(), "m", out.Descriptor(), CallOptions{Streams: []*stream.Stream{out}})
+		var limit *RetryLimitError
+		if !errors.As(err, &limit) || limit.Sends != 1 || out.Err() == nil {
+			t.Fatalf("%v, stream %v", err, out.Err())
+		}
+	})
+}
+
+// TestAStreamThatNobodyOpensFailsByItself, 10 s after its request left.
+func TestAStreamThatNobodyOpensFailsByItself(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c, _ := pair(t, Config{Peer: "server", Streams: true}, Config{Peer: "client", Handler: HandlerFunc(func(r *Request) { r.Answer(nil) })})
+		out, err := c.Streams().Offer(stream.Options{Direction: stream.Send})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		a, err := c.Call(context.Background(), "m", out.Descriptor(), CallOptions{Streams: []*stream.Stream{out}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Release()
+		<-out.Done()
+		if d := time.Since(start); !errors.Is(out.Err(), stream.ErrNotOpened) || d != 10*time.Second {
+			t.Fatalf("%v after %s", out.Err(), d)
+		}
+		if _, err := c.Streams().Offer(stream.Options{Direction: stream.Send}); !errors.Is(err, stream.ErrNotOpened) {
+			t.Fatalf("the next one: %v", err)
+		}
+	})
+}
+
+func TestDrainEndsWithItsSocket(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var held *Request
+		c, s := pair(t, Config{Peer: "server"}, Config{Peer: "client", Handler: HandlerFunc(func(r *Request) { held = r })})
+		go c.Call(context.Background(), "m", nil, CallOptions{})
+		synctest.Wait()
+		time.AfterFunc(time.Second, func() { c.Close(CloseNormal, "") })
+		start := time.Now()
+		if err := s.Drain(context.Background(), "relay-not-ready", CloseRestart, "draining"); err != nil || time.Since(start) > 2*time.Second {
+			t.Fatalf("%v after %s", err, time.Since(start))
+		}
+		held.Drop()
 	})
 }

@@ -160,16 +160,20 @@ func TestNoBearerStaysInTheReadBuffer(t *testing.T) {
 func TestTheAnswerToAnErasedRequestIsErasedToo(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		seen := &sentMemory{}
-		c, _ := pair(t, Config{Peer: "server"}, Config{Peer: "client", Recorder: seen, Handler: HandlerFunc(func(r *Request) {
+		// A bare peer, which takes no memory from the same pools.
+		w, s := newRig(t, Config{Peer: "client", Recorder: seen, Handler: HandlerFunc(func(r *Request) {
 			r.Erase()
 			echo(r)
-		})})
-		if got := call(t, c, "echo", `{"s":"SECRET"}`); got != `{"s":"SECRET"}` {
-			t.Fatal(got)
-		}
+		})}).wired(same)
+		w.send(opText, []byte(`{"method":"echo","request":{"s":"SECRET"},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`))
 		synctest.Wait()
 		if len(seen.mem) == 0 || bytes.Contains(seen.mem, []byte("SECRET")) {
-			t.Fatalf("%d bytes of the answer's memory are still there", len(seen.mem))
+			t.Errorf("%d bytes of the answer's memory are still there", len(seen.mem))
+		}
+		w.conn.Close()
+		<-s.Done()
+		if got := <-w.done; !bytes.Contains(got, []byte("SECRET")) {
+			t.Errorf("answered %q", got)
 		}
 	})
 }
