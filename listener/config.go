@@ -1,0 +1,108 @@
+package listener
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"serve.zone/relay/duty"
+	"serve.zone/relay/typedsocket"
+)
+
+// Config is what a Listener is made from. Listen, Address and GetCertificate
+// must be set.
+type Config struct {
+	// Listen opens the TCP listener: the seam.
+	Listen func(ctx context.Context, network, address string) (net.Listener, error)
+	// Address is bound exactly, never a wildcard in its place (contract §16).
+	// Port 0 leaves the choice to the system; Addr tells it.
+	Address netip.AddrPort
+	// GetCertificate returns the origin's certificate. A handshake that finds
+	// none, by nil or by an error, fails with an alert.
+	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// CertificateChecks, when set, judges the certificate; what it returns is
+	// shown among the listener's own checks. It must not block.
+	CertificateChecks func(now time.Time) []duty.Check
+	// Routes is the whole table of who serves what. What it leaves out is
+	// refused by name.
+	Routes []Route
+	// Registry serves GET and HEAD below /v2/ and GET of the token path. It is
+	// given requests without a dot segment in their path, and sets the write
+	// deadlines of its answers itself. Nil answers 404.
+	Registry http.Handler
+	// Paths are the paths on which a WebSocket handshake is taken; empty means
+	// any that the rules before it leave over.
+	Paths  []string
+	Log    *duty.Logger
+	Events *duty.Events // of a catalogue with EventKinds; nil publishes nothing
+}
+
+// Handler serves a request. As typedsocket.Handler says, it runs on the socket's
+// reader, must not block, and owns the request.
+type Handler func(*Conn, *typedsocket.Request)
+
+// Route says who serves a method on sockets of a role.
+type Route struct {
+	Role   string // Unbound, Node or Ingress
+	Method string
+	Serve  Handler
+}
+
+// table is Routes by role and method.
+type table [roles]map[string]Handler
+
+func newTable(routes []Route) table {
+	var t table
+	for r := range t {
+		t[r] = map[string]Handler{}
+	}
+	for _, route := range routes {
+		r, ok := roleNamed(route.Role)
+		switch {
+		case !ok:
+			panic(fmt.Sprintf("listener: %q is not a role", route.Role))
+		case route.Method == "" || route.Serve == nil:
+			panic(fmt.Sprintf("listener: a route of role %s has no method or no handler", route.Role))
+		case t[r][route.Method] != nil:
+			panic(fmt.Sprintf("listener: %s has two routes for role %s", route.Method, route.Role))
+		}
+		t[r][route.Method] = route.Serve
+	}
+	return t
+}
+
+// serves reports whether sockets of a role may send the method.
+func (t *table) serves(r role, method string) bool { return t[r][method] != nil }
+
+// New returns a listener that is not bound yet. A configuration that cannot be
+// right is a mistake of the program and panics.
+func New(cfg Config) *Listener {
+	if cfg.Listen == nil || cfg.GetCertificate == nil || !cfg.Address.IsValid() {
+		panic("listener: Listen, Address and GetCertificate must be set")
+	}
+	l := &Listener{
+		cfg:     cfg,
+		routes:  newTable(cfg.Routes),
+		log:     cfg.Log.With(),
+		metrics: newMetrics(),
+		state:   starting,
+		since:   time.Now(),
+		conns:   map[*Conn]struct{}{},
+		full:    map[duty.EventType]time.Time{},
+	}
+	l.http = &http.Server{
+		Handler:                      http.HandlerFunc(l.serveHTTP),
+		ReadHeaderTimeout:            headerWait,
+		IdleTimeout:                  idleWait,
+		MaxHeaderBytes:               maxHeader,
+		ErrorLog:                     cfg.Log.ErrorLog("listener"),
+		DisableGeneralOptionsHandler: true, // it would answer OPTIONS * with 200
+		Protocols:                    new(http.Protocols),
+	}
+	l.http.Protocols.SetHTTP1(true)
+	return l
+}
