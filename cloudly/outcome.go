@@ -1,0 +1,97 @@
+package cloudly
+
+import (
+	"context"
+	"errors"
+
+	"serve.zone/relay/contract"
+	"serve.zone/relay/typedsocket"
+)
+
+// custodyName returns the custody refusal that one of the relay's own calls was
+// answered with: the leading token of the text, else data.code (design §4, O10).
+func custodyName(err error) (contract.RefusalName, bool) {
+	var refused *typedsocket.RemoteError
+	if !errors.As(err, &refused) {
+		return "", false
+	}
+	return contract.FindRefusal(refused.Text, refused.Data, contract.UndispatchedRefusals())
+}
+
+// failed is the mail about a step whose call failed. A refusal that is none of the
+// five names and no whole protocol refusal changes nothing held, and neither does
+// anything else.
+func failed(err error, refused, unanswered trouble) mail {
+	m := mail{event: event{kind: evUnanswered}, trouble: unanswered, err: err}
+	var remote *typedsocket.RemoteError
+	if !errors.As(err, &remote) {
+		return m
+	}
+	if name, ok := custodyName(err); ok {
+		m.kind, m.name = evCustody, name
+		return m
+	}
+	if refusal, ok := contract.ReadProtocolRefusal(remote.Data); ok {
+		m.kind, m.refusal, m.trouble = evIncompatible, refusal, offerIncompatible
+		return m
+	}
+	m.kind, m.trouble = evRefused, refused
+	return m
+}
+
+// judged is the mail about an accepted answer whose offer was judged from our side
+// (contract §4): nil goes on, a refusal of ours makes the hop a refused one, and
+// an answer without a readable offer is none.
+func judged(local contract.Offer, answer []byte, unanswered trouble) *mail {
+	err := contract.JudgeAnsweredOffer(local, answer)
+	if err == nil {
+		return nil
+	}
+	m := mail{event: event{kind: evUnanswered}, trouble: unanswered, err: err}
+	if refusal, ok := errors.AsType[contract.ProtocolRefusal](err); ok {
+		m.kind, m.refusal, m.trouble = evIncompatible, refusal, offerIncompatible
+	}
+	return &m
+}
+
+// dialTrouble tells a server that answers from one that does not.
+func dialTrouble(err error) trouble {
+	var upgrade *typedsocket.UpgradeError
+	if errors.As(err, &upgrade) {
+		return upgradeRefused
+	}
+	return dialFailed
+}
+
+// Call calls Cloudly on a socket that OnRegistered gave, and hears what the answer
+// says about custody. It is how duties call Cloudly.
+func (s *Session) Call(ctx context.Context, sock *typedsocket.Socket, method string, request []byte, o typedsocket.CallOptions) (*typedsocket.Answer, error) {
+	answer, err := sock.Call(ctx, method, request, o)
+	if err != nil {
+		s.Heard(sock, err)
+	}
+	return answer, err
+}
+
+// Heard tells the session how one of the relay's own calls on sock failed. One of
+// the five custody names ends custody; anything else changes nothing.
+func (s *Session) Heard(sock *typedsocket.Socket, err error) {
+	if name, ok := custodyName(err); ok {
+		s.heard(sock, name)
+	}
+}
+
+// HeardForwarded tells the session the member error.data of an answer that goes on
+// to a node. Of it only relay-credential-generation-stale counts, and only as
+// code; the answer is forwarded all the same (design §4, O10). It does not block.
+func (s *Session) HeardForwarded(sock *typedsocket.Socket, data []byte) {
+	if contract.IsForwardedCustodyRefusal(data) {
+		s.heard(sock, contract.RelayCredentialGenerationStale)
+	}
+}
+
+func (s *Session) heard(sock *typedsocket.Socket, name contract.RefusalName) {
+	if epoch, ok := s.epochOf(sock); ok {
+		s.post(mail{event: event{kind: evHeard, epoch: epoch, name: name}})
+	}
+}
