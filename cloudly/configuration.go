@@ -169,12 +169,9 @@ func (s *Session) wantPulls(a *attempt) {
 // guarded makes a pull that panics one that failed.
 func (s *Session) guarded(p pull) pull {
 	return func(ctx context.Context, sock *typedsocket.Socket) (err error) {
-		defer func() {
-			if s.cfg.Log.Recovered(recover(), field.Duty(Name)) {
-				err = errPanicked
-			}
-		}()
-		return p(ctx, sock)
+		err = errPanicked
+		s.guard(func() { err = p(ctx, sock) })
+		return err
 	}
 }
 

@@ -83,20 +83,25 @@ func (s *Session) begin() {
 			why = turnedOverloaded
 		}
 		s.metrics.turnedAway.Of(why).Inc()
-	})
+	}, s.guard)
 	s.attempt = a
 	s.task(a, func() mail { return s.dial(a, before) })
 }
 
+// guard calls f and reports whether it returned; a panic is logged.
+func (s *Session) guard(f func()) (returned bool) {
+	defer func() { s.cfg.Log.Recovered(recover(), field.Duty(Name)) }()
+	f()
+	return true
+}
+
 // task runs one step of an attempt and posts what came of it.
 func (s *Session) task(a *attempt, run func() mail) {
+	a.running++
 	s.tasks.Go(func() {
 		m := mail{event: event{kind: evUnanswered}, trouble: socketLost, err: errPanicked}
-		func() {
-			defer func() { s.cfg.Log.Recovered(recover(), field.Duty(Name)) }()
-			m = run()
-		}()
-		m.epoch = a.epoch
+		s.guard(func() { m = run() })
+		m.epoch, m.step = a.epoch, true
 		if !s.post(m) {
 			s.discard(m)
 		}
@@ -157,9 +162,6 @@ func reasonOf(m *mail) string {
 
 // leave closes the socket of an attempt, for good or bad.
 func (s *Session) leave(a *attempt, end func(*typedsocket.Socket, typedsocket.CloseCode, string), code typedsocket.CloseCode, why string) {
-	s.mu.Lock()
-	s.live = nil
-	s.mu.Unlock()
 	a.cancel()
 	a.identity.forget()
 	end(a.sock, code, why)

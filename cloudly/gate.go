@@ -19,6 +19,7 @@ import (
 type gate struct {
 	handler typedsocket.Handler
 	refused func(name contract.RefusalName) // counts
+	guard   func(func()) (returned bool)    // recovers from panics and reports them
 
 	lock  chan struct{}          // has room for the one that holds it
 	mode  gateMode               // guarded by lock
@@ -26,8 +27,8 @@ type gate struct {
 	bytes int                    // of held; guarded by lock
 }
 
-func newGate(handler typedsocket.Handler, refused func(contract.RefusalName)) *gate {
-	return &gate{handler: handler, refused: refused, lock: make(chan struct{}, 1)}
+func newGate(handler typedsocket.Handler, refused func(contract.RefusalName), guard func(func()) bool) *gate {
+	return &gate{handler: handler, refused: refused, guard: guard, lock: make(chan struct{}, 1)}
 }
 
 func (g *gate) enter() (leave func()) {
@@ -59,14 +60,17 @@ func (g *gate) serve(r *typedsocket.Request) {
 	}
 }
 
-// hand gives a request to the handler. One that panics costs its request and not
-// the lock; the socket reports it.
+// hand gives a request to the handler. One that panics costs its request alone,
+// whether the socket's reader or the loop calls it.
 func (g *gate) hand(r *typedsocket.Request) {
 	if g.handler == nil {
 		r.RefuseMethod()
 		return
 	}
-	g.handler.ServeRequest(r)
+	if !g.guard(func() { g.handler.ServeRequest(r) }) {
+		// It may have ended the request before, which panics once more.
+		g.guard(func() { r.Fail() })
+	}
 }
 
 func (g *gate) refuse(r *typedsocket.Request, name contract.RefusalName, reason string) {

@@ -204,7 +204,36 @@ func TestShutWaitsForTheHandler(t *testing.T) {
 	})
 }
 
-// A handler that panics costs its request, not the session.
+// A handler that panics costs its request, not the session, whoever calls it.
+func TestAPanickingHandlerOfAHeldRequest(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, func(c *Config, w *world) {
+			c.Handler = typedsocket.HandlerFunc(func(r *typedsocket.Request) {
+				if string(r.Body()) == "{}" {
+					r.Answer([]byte(`{}`))
+				}
+				panic("marked-panic")
+			})
+		})
+		answers := make(chan string, 2)
+		w.on(registration, func(_ int, r *typedsocket.Request) bool {
+			s := r.Socket()
+			go func() { answers <- request(s, "applyClusterVpnNetwork", `{"n":1}`) }()
+			go func() { answers <- request(s, "applyClusterVpnNetwork", `{}`) }()
+			go func() { time.Sleep(time.Second); w.standard(r) }()
+			return true
+		})
+		time.Sleep(2 * time.Second)
+		w.wantState("registered")
+		got := []string{<-answers, <-answers}
+		slices.Sort(got)
+		if !slices.Equal(got, []string{"Internal server error", "{}"}) {
+			t.Fatalf("answered %q", got)
+		}
+	})
+}
+
+// The same on the socket's reader.
 func TestAPanickingHandler(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, func(c *Config, w *world) {

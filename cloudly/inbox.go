@@ -10,6 +10,7 @@ import (
 // mail is an event with what only the shell needs of it.
 type mail struct {
 	event
+	step    bool // what came of a step
 	trouble trouble
 	ended   contract.RefusalName           // what the step it led to ended custody by; empty when it did not
 	err     error                          // why, for the log

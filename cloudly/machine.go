@@ -10,8 +10,8 @@ import (
 // be carried out in that order before the next event is looked at.
 //
 // Rows are events, columns phases, cells the transition that the event makes; "-" is
-// an event that means nothing in that phase. The transitions stand in machine_attempt.go (from a wait
-// to an authenticated socket), machine_registration.go and machine_custody.go.
+// an event that means nothing in that phase. The transitions stand in machine_attempt.go (from a wait to
+// an authenticated socket), machine_registration.go and machine_custody.go.
 //
 //	event         waiting dialing  exchanging   authenticating registering refused  registered renewing stopped
 //	wake          dial    -        -            -              -           register renew      -        -
@@ -24,7 +24,7 @@ import (
 //	refused       -       -        fail         fail           decline     -        -          postpone -
 //	incompatible  -       -        pause        pause          pause       -        -          defer    -
 //	custody       -       -        end          end            end         -        -          end      -
-//	heard         -       -        end          end            cutoff      end      end        cutoff   -
+//	heard         late    -        end          end            cutoff      end      end        cutoff   -
 //	lost          -       -        fail         fail           lose        fail     fail       lose     -
 //	stated        -       -        -            -              remember    enable   compare    compare  -
 //	absent        -       -        -            -              suspect     -        disable    suspect  -
@@ -234,7 +234,7 @@ var table = [numEvents][numPhases]transition{
 	evRefused:       {none, none, fail, fail, decline, none, none, postpone, none},
 	evIncompatible:  {none, none, pause, pause, pause, none, none, postponeOffer, none},
 	evCustody:       {none, none, end, end, end, none, none, end, none},
-	evHeard:         {none, none, end, end, cutoff, end, end, cutoff, none},
+	evHeard:         {late, none, end, end, cutoff, end, end, cutoff, none},
 	evLost:          {none, none, fail, fail, lose, fail, fail, lose, none},
 	evStated:        {none, none, none, none, remember, enable, compare, compare, none},
 	evAbsent:        {none, none, none, none, suspect, none, disable, suspect, none},

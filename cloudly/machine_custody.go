@@ -35,6 +35,19 @@ var cutoff = transition{"cutoff", func(m *move) {
 	m.backOff(waitPlain)
 }}
 
+// late ends custody by a name that came on a socket which has ended since. It makes
+// no wait shorter.
+var late = transition{"late", func(m *move) {
+	m.endCustody(m.event.name)
+	switch m.event.name {
+	case contract.RelayCredentialGenerationStale:
+		m.awaitCredential()
+	case contract.RelaySequenceNotAdvancing:
+	default:
+		m.hold = m.now + contract.UndispatchedRetryInterval
+	}
+}}
+
 // disable ends custody because the configuration states no relay block, which is
 // the same as hearing relay-cluster-not-enabled (contract §6.3).
 var disable = transition{"disable", func(m *move) { m.endByRecords(contract.RelayClusterNotEnabled) }}
@@ -87,14 +100,18 @@ func (m *move) endByCredential() {
 	m.leave()
 	m.endCustody(contract.RelayCredentialGenerationStale)
 	m.do(doCut)
+	m.sleep(waitStart)
+	m.awaitCredential()
+}
+
+// awaitCredential waits for other bytes in the credential file, without a socket.
+func (m *move) awaitCredential() {
+	m.hold = 0
 	if m.fresh {
-		m.sleep(waitStart)
-		m.hold = 0
 		m.begin()
 		return
 	}
-	m.sleep(waitStale)
-	m.hold = 0
+	m.wait = waitStale
 	m.wakeAt = max(m.now+contract.UndispatchedRetryInterval, m.offerAt)
 	m.do(doLookAtCredential)
 }

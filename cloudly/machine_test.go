@@ -208,6 +208,15 @@ var cells = []cell{
 	{evHeard, registered, named(stale), nil, "waiting +5m0s: shut end-custody(credential-generation-stale) lose cut look wait=5 document="},
 	{evHeard, registered, named(notOn), nil, "refused +5m0s: shut end-custody(cluster-not-enabled) lose hold=21m40s document="},
 	{evHeard, registered, named(sequence), nil, "waiting +8s: shut end-custody(sequence-not-advancing) lose cut wait=1 failures=4 document="},
+	// On a socket that has ended meanwhile.
+	{evHeard, waiting, named(stale), nil, "waiting +5m0s: end-custody(credential-generation-stale) look wait=5 document="},
+	{evHeard, waiting, named(stale), func(s *state) { s.fresh = true }, "dialing: end-custody(credential-generation-stale) dial epoch=8 wait=0 fresh=false document="},
+	{evHeard, waiting, named(stale), func(s *state) {
+		s.wait, s.offerAt, s.wakeAt = waitProtocol, testNow+400*time.Second, testNow+400*time.Second
+	},
+		"waiting +6m40s: end-custody(credential-generation-stale) look wait=5 document="},
+	{evHeard, waiting, named(foreign), func(s *state) { s.wakeAt = testNow + time.Second }, "waiting +1s: end-custody(node-foreign) hold=21m40s document="},
+	{evHeard, waiting, named(sequence), func(s *state) { s.wakeAt = testNow + time.Second }, "waiting +1s: end-custody(sequence-not-advancing) document="},
 	// With a registration in flight its answer must not revive what has ended.
 	{evHeard, registering, named(notOn), nil, "waiting +8s: shut end-custody(cluster-not-enabled) cut wait=1 failures=4 next=6 hold=21m40s document="},
 	{evHeard, registering, named(stale), nil, "waiting +5m0s: shut end-custody(credential-generation-stale) cut look wait=5 next=6 document="},

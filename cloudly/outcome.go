@@ -25,6 +25,9 @@ func failed(err error, refused, unanswered trouble) mail {
 	m := mail{event: event{kind: evUnanswered}, trouble: unanswered, err: err}
 	var remote *typedsocket.RemoteError
 	if !errors.As(err, &remote) {
+		if errors.Is(err, typedsocket.ErrClosed) {
+			m.trouble = socketLost
+		}
 		return m
 	}
 	if name, ok := custodyName(err); ok {

@@ -33,7 +33,7 @@ type Session struct {
 
 	mu    sync.Mutex // guards what follows
 	shown shown
-	live  *attempt // whose socket is open
+	live  *attempt // the latest that came to a socket
 }
 
 // attempt is one try to have a session, with its socket when it came to one.
@@ -44,8 +44,10 @@ type attempt struct {
 	gate     *gate
 	identity identity
 
-	sock  *typedsocket.Socket // of the loop; nil until it is open
-	pulls *pulls              // of the loop; nil while none are wanted
+	sock    *typedsocket.Socket // of the loop; nil until it is open
+	pulls   *pulls              // of the loop; nil while none are wanted
+	running int                 // of the loop; steps whose outcome was not looked at
+	ended   *mail               // of the loop; the end of the socket while steps are running
 }
 
 // New returns a session that Run begins. What is wrong with the configuration is
@@ -154,8 +156,32 @@ func (s *Session) handle(m mail) {
 		s.pulled(m)
 	case m.kind == evFacts && s.sent.are(s.cfg.Facts()):
 		// What was sent last still holds.
+	case m.kind == evLost && s.running(m):
+		s.attempt.ended = &m
 	default:
 		s.advance(m)
+		s.finish(m)
+	}
+}
+
+// running reports whether a step is running on the socket that has ended. Its
+// outcome comes at once and is looked at first: a refusal that was read before the
+// socket ended counts, and it can end custody.
+func (s *Session) running(lost mail) bool {
+	a := s.attempt
+	return a != nil && a.epoch == lost.epoch && a.running > 0
+}
+
+// finish looks at the end of the socket when the last step on it has had its say.
+func (s *Session) finish(m mail) {
+	a := s.attempt
+	if !m.step || a == nil || a.epoch != m.epoch {
+		return
+	}
+	if a.running--; a.running == 0 && a.ended != nil {
+		lost := *a.ended
+		a.ended = nil
+		s.advance(lost)
 	}
 }
 

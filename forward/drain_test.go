@@ -60,7 +60,7 @@ func TestDrainOfIdleNodes(t *testing.T) {
 	}
 }
 
-// TestB110_DrainTakesNothingNewAndEndsWhatIsInFlight.
+// TestB110_DrainTakesNothingNewAndEndsWhatIsInFlight: what came before is answered.
 func TestB110_DrainTakesNothingNewAndEndsWhatIsInFlight(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

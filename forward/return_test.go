@@ -349,6 +349,23 @@ func TestO9_ClosingStopsWithTheSession(t *testing.T) {
 	}
 }
 
+// TestO9_NothingIsClosedOnceTheSessionIsOver, although its turn has come.
+func TestO9_NothingIsClosedOnceTheSessionIsOver(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r, cloud, nodes, _ := recalled(t, 1)
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		close(stopped)
+		if _, done := r.recallOne(cloud.sock, stopped, true); !done || nodes[0].sock.Err() != nil {
+			t.Error("a socket was closed after the stop")
+		}
+		cloud.hangUp()
+		<-cloud.sock.Done()
+		if _, done := r.recallOne(cloud.sock, stop, true); !done || nodes[0].sock.Err() != nil {
+			t.Error("a socket was closed although the one to Cloudly has ended")
+		}
+	})
+}
+
 // TestO9_RegistrationInFlightSparesItsSocket, as long as that can be waited for.
 func TestO9_RegistrationInFlightSparesItsSocket(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -225,7 +225,7 @@ type frame struct {
 	Correlation       struct{ ID, Phase string }
 }
 
-// peer is a bare WebSocket peer, that reads all the time.
+// wire is a bare WebSocket peer that reads all the time.
 type wire struct {
 	t      testing.TB
 	ws     *websocket.Conn

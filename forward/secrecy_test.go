@@ -273,7 +273,7 @@ func TestR94_NothingOfABodyIsShown(t *testing.T) {
 	})
 }
 
-// TestStatusIsOneSchema.
+// TestStatusIsOneSchema, and shows what happened.
 func TestStatusIsOneSchema(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

@@ -265,6 +265,27 @@ func TestB170_TheFirstMessageMayBeAnything(t *testing.T) {
 	})
 }
 
+// TestR30_ARefusedRequestIsZeroed: it may have been a registration, and its
+// memory is lent to others next.
+func TestR30_ARefusedRequestIsZeroed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		left := make(chan string, 1)
+		r := newRig(t, func(c *Config) {
+			c.Routes = append(c.Routes, Route{Unbound, "refuse", func(c *Conn, q *typedsocket.Request) {
+				body := q.Body()
+				c.refuse(q, outcomeNotReady, "")
+				left <- string(body)
+			}})
+		})
+		// A bare peer: it takes nothing from the pool that the memory went back to.
+		c, request := r.upgraded(), envelope("refuse", `{"bearer":"clusterRelayToken_x"}`, "c")
+		c.send(frame(0x81, uint64(len(request)), request))
+		if got := <-left; strings.Trim(got, "\x00") != "" {
+			t.Errorf("%q is left", got)
+		}
+	})
+}
+
 func TestRoutesThatCannotBeRight(t *testing.T) {
 	serve := func(*Conn, *typedsocket.Request) {}
 	for name, routes := range map[string][]Route{

@@ -29,7 +29,7 @@
 // # What it never does
 //
 // It reads no body of a plain request and no body of a typed request; judges no
-// registration and holds no binding (the room forward does); sets no deadline on
+// registration and keeps no session (the room forward does); sets no deadline on
 // an upgraded connection; checks no Origin header, since authority is the
 // registration; queues nothing.
 //

@@ -21,7 +21,7 @@ func TestDrainAtRestIsSpreadAndShort(t *testing.T) {
 	for _, test := range []struct {
 		sockets int
 		most    time.Duration
-	}{{0, 0}, {1, 0}, {3, 30 * time.Millisecond}, {60, 60 * closeStep}, {300, closeSpread}} {
+	}{{0, 0}, {1, 0}, {3, 30 * time.Millisecond}, {60, 600 * time.Millisecond}, {300, 2 * time.Second}} {
 		bubble(t, func(t *testing.T) {
 			r := newRig(t)
 			var ends []time.Duration
@@ -305,6 +305,9 @@ func TestCloseEndsEverything(t *testing.T) {
 		}
 		if r.Bind(t.Context()) == nil {
 			t.Error("bound again")
+		}
+		if since := r.Checks(time.Now())[0].Since; !since.Equal(begin) {
+			t.Errorf("closed since %s, want %s", since, begin)
 		}
 		if err := r.Drain(t.Context()); err != nil {
 			t.Error(err)

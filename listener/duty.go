@@ -83,6 +83,7 @@ type SocketStatus struct {
 	Serving     int       `json:"serving"`     // its requests that wait for an answer
 	Pending     int       `json:"pending"`     // requests to it that wait for its answer
 	QueuedBytes int       `json:"queuedBytes"` // memory of what waits to be sent to it
+	Overloaded  uint64    `json:"overloaded"`  // its requests that were refused because too many were in flight
 }
 
 // Status returns a Status.
@@ -117,7 +118,7 @@ func (c *Conn) status() SocketStatus {
 	status := SocketStatus{
 		Role: r.String(), Node: nodeID, Since: c.since.UTC(),
 		FramesIn: s.FramesIn, FramesOut: s.FramesOut, BytesIn: s.BytesIn, BytesOut: s.BytesOut,
-		Serving: s.Serving, Pending: s.Pending, QueuedBytes: s.QueuedOwn + s.QueuedFlow,
+		Serving: s.Serving, Pending: s.Pending, QueuedBytes: s.QueuedOwn + s.QueuedFlow, Overloaded: s.Overloaded,
 	}
 	if c.address.IsValid() {
 		status.Address = c.address.String()

@@ -70,7 +70,9 @@ func (l *Listener) Bind(ctx context.Context) error {
 	}
 	listener, err := l.cfg.Listen(ctx, "tcp4", l.cfg.Address.String())
 	if err == nil {
-		err = l.bind(listener)
+		if err = l.bind(listener); err != nil {
+			listener.Close()
+		}
 	}
 	if err != nil {
 		l.enter(failed)
@@ -86,13 +88,11 @@ func (l *Listener) bind(listener net.Listener) error {
 	bound = netip.AddrPortFrom(bound.Addr().Unmap(), bound.Port())
 	want := l.cfg.Address
 	if err != nil || bound.Addr() != want.Addr() || want.Port() != 0 && bound.Port() != want.Port() {
-		listener.Close()
 		return errors.New("another address was bound")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.state != starting {
-		listener.Close()
 		return errNotStarting
 	}
 	l.state, l.since = serving, time.Now()

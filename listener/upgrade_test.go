@@ -1,6 +1,7 @@
 package listener
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -97,6 +98,18 @@ func TestHandshakesAreJudged(t *testing.T) {
 			}
 			if got := response.Header.Get("Sec-Websocket-Version"); (got == "13") != (test.refusal == "version") {
 				t.Errorf("%s: version %q is offered", test.name, got)
+			}
+			if test.status == 101 {
+				c.Close()
+				continue
+			}
+			body, _ := io.ReadAll(response.Body)
+			sentence := map[string]string{"": "", "version": "version 13 of", "handshake": "Sec-WebSocket-Key must be"}[test.refusal]
+			if strings.Contains(test.name, "body") && test.refusal != "" {
+				sentence = "a WebSocket handshake has no body"
+			}
+			if !strings.HasPrefix(string(body), sentence) {
+				t.Errorf("%s: answered %q", test.name, body)
 			}
 			if test.refusal != "" {
 				r.wantMetric(before+1, "relay_listener_refused_upgrades_total", test.refusal)

@@ -7,7 +7,8 @@ import (
 	"serve.zone/relay/duty"
 )
 
-// Duty shows a Source as a duty of the relay, named "tls".
+// Duty shows a Source as a duty of the relay, named "tls". Its checks are those of
+// Status.Checks; whoever shows them elsewhere has no need of it.
 type Duty struct {
 	Source Source
 	Wall   func() time.Time // the clock that Status judges by

@@ -27,19 +27,36 @@ func ReadFile(name string) (File, error) {
 		return File{}, err
 	}
 	defer f.Close()
+	fault := func(why error) (File, error) {
+		return File{}, &fs.PathError{Op: "read", Path: name, Err: why}
+	}
 	info, err := f.Stat()
 	switch {
 	case err != nil:
 		return File{}, err
 	case !info.Mode().IsRegular():
-		return File{}, &fs.PathError{Op: "read", Path: name, Err: errors.New("not a regular file")}
+		return fault(errIrregular)
+	case info.Size() > maximumFile:
+		return fault(errTooLarge)
 	}
-	content, err := io.ReadAll(io.LimitReader(f, maximumFile+1))
+	// Read into memory of the right size: memory that grows leaves copies behind,
+	// of a key too.
+	content := make([]byte, info.Size()+1)
+	n, err := io.ReadFull(f, content)
 	switch {
-	case err != nil:
+	case err == nil:
+		clear(content)
+		return fault(errGrown)
+	case err != io.EOF && err != io.ErrUnexpectedEOF:
+		clear(content)
 		return File{}, err
-	case len(content) > maximumFile:
-		return File{}, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("larger than %d bytes", maximumFile)}
 	}
-	return File{Content: content, Mode: info.Mode()}, nil
+	return File{Content: content[:n], Mode: info.Mode()}, nil
 }
+
+// Why a file is not read.
+var (
+	errIrregular = errors.New("not a regular file")
+	errTooLarge  = fmt.Errorf("larger than %d bytes", maximumFile)
+	errGrown     = errors.New("it grew while it was read")
+)

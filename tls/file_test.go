@@ -64,6 +64,10 @@ func TestReadFile(t *testing.T) {
 	if _, err := ReadFile("/dev/null"); err == nil {
 		t.Error("a device was read")
 	}
+	// It says that it is empty, and is not.
+	if _, err := ReadFile("/proc/self/status"); !errors.Is(err, errGrown) {
+		t.Errorf("a file that grows: %v", err)
+	}
 }
 
 // TestR91_HotReloadOnTheWire: real files and real TLS. New connections get the

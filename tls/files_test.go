@@ -308,8 +308,14 @@ func TestR18_TheOriginIsCompared(t *testing.T) {
 		if want := []string{"relay.a.zone.test", "*.b.zone.test", "10.0.4.7"}; !slices.Equal(r.Names(), want) {
 			t.Errorf("names %q", r.Names())
 		}
+		r.write(issue(subject{names: []string{"*.b.zone.test"}}))
+		r.Reload()
+		loaded := r.events.Since(0).Events
+		if got := loaded[len(loaded)-1].Fields[0].String(); got != "b.zone.test" {
+			t.Errorf("the event names %q", got)
+		}
 		r.Names()[0] = "changed.test"
-		if r.Names()[0] != "relay.a.zone.test" || !r.NotAfter().Equal(date(2100)) {
+		if r.Names()[0] != "*.b.zone.test" || !r.NotAfter().Equal(date(2100)) {
 			t.Error("what is shown can be changed")
 		}
 	})

@@ -60,7 +60,7 @@ func (f *Files) take(p *pair, now time.Time) {
 	f.mu.Unlock()
 	f.told = told{}
 	f.metrics.loaded.Inc()
-	f.publish(EventLoaded, field.Host(p.names[0]), field.Expires(p.leaf.NotAfter))
+	f.publish(EventLoaded, p.host(), field.Expires(p.leaf.NotAfter))
 }
 
 // refuse notes that the files hold what is not served, and says it once.
@@ -105,11 +105,11 @@ func (f *Files) tell(now time.Time) {
 	case stateAt(begin, end, now) == StateExpired:
 		if !f.told.expired {
 			f.told = told{expired: true, expiresSoon: true}
-			f.publish(EventExpired, field.Host(p.names[0]), field.Expires(end))
+			f.publish(EventExpired, p.host(), field.Expires(end))
 		}
 	case expiresSoon(begin, end, now) && !f.told.expiresSoon:
 		f.told.expiresSoon = true
-		f.publish(EventExpiresSoon, field.Host(p.names[0]), field.Expires(end))
+		f.publish(EventExpiresSoon, p.host(), field.Expires(end))
 	}
 }
 

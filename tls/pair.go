@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"serve.zone/relay/duty/field"
 )
 
 // pair is a chain and its key, judged.
@@ -20,6 +22,9 @@ type pair struct {
 	names       []string          // never empty
 	digest      [sha256.Size]byte // of the files it was read from
 }
+
+// host says what the pair is for: its first name, the domain of a wildcard.
+func (p *pair) host() field.Field { return field.Host(strings.TrimPrefix(p.names[0], "*.")) }
 
 // judge makes a pair of the bytes of two files, or refuses them. It is a pure
 // function of its arguments. The dates are the leaf's: an authority may outlive

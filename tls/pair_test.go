@@ -152,8 +152,6 @@ func TestThePairIsServedWhole(t *testing.T) {
 	}
 }
 
-// The memory that the key's text was decoded into is zeroed; that of the text is
-// its reader's (TestTheKeyIsKeptNowhere).
 func TestRefusalsHaveNamesAndAdvice(t *testing.T) {
 	for r := range refusals {
 		if r.String() == "" || r.Error() != r.String() || r.LogName() != r.String() || advice[r].Hint == "" {

@@ -131,15 +131,18 @@ func (w *wire) run() {
 		if !ok {
 			return
 		}
-		if w.delay > 0 {
-			time.Sleep(w.delay)
+		w.mu.Lock()
+		delay, tap := w.delay, w.tap
+		w.mu.Unlock()
+		if delay > 0 {
+			time.Sleep(delay)
 		}
-		if w.tap != nil {
+		if tap != nil {
 			parsed, err := readFrame(f.b.Bytes())
 			if err != nil {
 				panic(err)
 			}
-			w.tap(parsed)
+			tap(parsed)
 		}
 		if f.sent != nil {
 			f.sent()
