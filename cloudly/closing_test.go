@@ -64,3 +64,25 @@ func TestR24_ARefusalIsHeardAlthoughTheSocketEndsWithIt(t *testing.T) {
 		}
 	}
 }
+
+// The same with an acceptance: the session begins, ends, and another follows.
+func TestAnAcceptanceOnASocketThatEndsWithIt(t *testing.T) {
+	for range 100 {
+		bubble(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.on(registration, func(n int, r *typedsocket.Request) bool {
+				if n > 1 {
+					return false
+				}
+				s := r.Socket()
+				r.Answer(w.acceptance(0).AppendJSON(nil))
+				s.Close(typedsocket.CloseGoingAway, "leaving")
+				return true
+			})
+			w.wantHeard("registered 0 first=true", "lost socket-lost")
+			w.wantState("waiting")
+			time.Sleep(firstDelay)
+			w.wantHeard("registered 1 first=true", "configuration stated "+testOrigin)
+		})
+	}
+}

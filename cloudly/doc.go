@@ -38,7 +38,7 @@
 //
 // # Lock order
 //
-// Each lock guards one small structure (inbox, gate, keeper, what Status shows)
+// Each lock guards one small structure (inbox, identity, gate, what Status shows)
 // and is let go before another is taken or a hook is called. The one exception
 // is deliberate: a gate holds its lock while the handler serves a request, so
 // that shutting it waits for the request that is being served.

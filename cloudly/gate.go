@@ -68,8 +68,7 @@ func (g *gate) hand(r *typedsocket.Request) {
 		return
 	}
 	if !g.guard(func() { g.handler.ServeRequest(r) }) {
-		// It may have ended the request before, which panics once more.
-		g.guard(func() { r.Fail() })
+		r.Fail()
 	}
 }
 
