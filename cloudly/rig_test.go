@@ -20,7 +20,7 @@ import (
 	"serve.zone/relay/contract"
 	"serve.zone/relay/duty"
 	"serve.zone/relay/typedsocket"
-	"serve.zone/relay/typedsocket/buffer"
+	"serve.zone/relay/typedsocket/carriertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -40,11 +40,7 @@ var ownOffer = contract.Offer{InterfacesVersion: "32.44.0", MinimumPeerVersion: 
 // bubble runs a test in fake time and checks that every buffer came back.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
-	before := buffer.Lent()
-	synctest.Test(t, f)
-	if after := buffer.Lent(); after != before {
-		t.Fatalf("%d buffers were not released", after-before)
-	}
+	carriertest.Bubble(t, f)
 }
 
 // frame is a request that Cloudly has received.

@@ -20,7 +20,7 @@ import (
 	"serve.zone/relay/contract"
 	"serve.zone/relay/duty"
 	"serve.zone/relay/typedsocket"
-	"serve.zone/relay/typedsocket/buffer"
+	"serve.zone/relay/typedsocket/carriertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,43 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // bubble runs a test in fake time and checks that every buffer came back.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
-	before := buffer.Lent()
-	synctest.Test(t, f)
-	if after := buffer.Lent(); after != before {
-		t.Fatalf("%d buffers were not released", after-before)
-	}
-}
-
-// network is an address inside the process, so that fake time advances.
-type network struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func newNetwork() *network {
-	return &network{conns: make(chan net.Conn), done: make(chan struct{})}
-}
-
-func (n *network) Accept() (net.Conn, error) {
-	select {
-	case c := <-n.conns:
-		return c, nil
-	case <-n.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (n *network) Close() error   { n.once.Do(func() { close(n.done) }); return nil }
-func (n *network) Addr() net.Addr { return &net.IPAddr{} }
-
-func (n *network) dial(client, server net.Conn) (net.Conn, error) {
-	select {
-	case n.conns <- server:
-		return client, nil
-	case <-n.done:
-		return nil, net.ErrClosed
-	}
+	carriertest.Bubble(t, f)
 }
 
 // testConn is what the listener would hand over.
@@ -100,8 +64,8 @@ type rig struct {
 	t      testing.TB
 	log    *lines
 	events *duty.Events
-	nodes  *network
-	cloud  *network
+	nodes  *carriertest.Network
+	cloud  *carriertest.Network
 	mu     sync.Mutex
 	conns  map[*typedsocket.Socket]*testConn
 	ups    chan *typedsocket.Socket
@@ -144,7 +108,7 @@ func (l *lines) String() string { l.mu.Lock(); defer l.mu.Unlock(); return l.b.S
 
 func newRig(t testing.TB, change ...func(*Config)) *rig {
 	t.Helper()
-	r := &rig{t: t, log: &lines{}, nodes: newNetwork(), cloud: newNetwork(), conns: map[*typedsocket.Socket]*testConn{},
+	r := &rig{t: t, log: &lines{}, nodes: carriertest.NewNetwork(), cloud: carriertest.NewNetwork(), conns: map[*typedsocket.Socket]*testConn{},
 		ups: make(chan *typedsocket.Socket, 1), downs: make(chan *typedsocket.Socket, 1), dials: make(chan struct{}, 1)}
 	catalogue, err := duty.NewCatalogue(EventKinds)
 	if err != nil {
@@ -176,7 +140,7 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 	return r
 }
 
-func (r *rig) serve(n *network, accepted chan<- *typedsocket.Socket, cfg typedsocket.Config) {
+func (r *rig) serve(n *carriertest.Network, accepted chan<- *typedsocket.Socket, cfg typedsocket.Config) {
 	cfg.Recorder = &r.seen
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if s, err := typedsocket.Accept(w, q, cfg); err == nil {
@@ -264,14 +228,14 @@ func (g *gate) Read(p []byte) (int, error) {
 	return g.Conn.Read(p)
 }
 
-func (r *rig) dial(n *network, accepted <-chan *typedsocket.Socket) *wire {
+func (r *rig) dial(n *carriertest.Network, accepted <-chan *typedsocket.Socket) *wire {
 	r.t.Helper()
 	r.dials <- struct{}{}
 	defer func() { <-r.dials }()
 	client, server := net.Pipe()
 	g := &gate{Conn: client, opened: make(chan struct{}), isShut: true}
 	g.open()
-	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return n.dial(g, server) }}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return n.Connect(ctx, g, server) }}
 	ws, _, err := websocket.Dial(context.Background(), "ws://relay/", &websocket.DialOptions{HTTPClient: &http.Client{Transport: transport}})
 	if err != nil {
 		r.t.Fatal(err)

@@ -22,14 +22,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"serve.zone/relay/duty"
 	"serve.zone/relay/typedsocket"
-	"serve.zone/relay/typedsocket/buffer"
+	"serve.zone/relay/typedsocket/carriertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -389,11 +388,7 @@ func wantEnd(t testing.TB, s *typedsocket.Socket, code typedsocket.CloseCode, re
 // bubble runs a test in fake time and checks that every buffer came back.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
-	before := buffer.Lent()
-	synctest.Test(t, f)
-	if after := buffer.Lent(); after != before {
-		t.Fatalf("%d buffers were not released", after-before)
-	}
+	carriertest.Bubble(t, f)
 }
 
 // metric returns the count of one series; -1 if there is none.

@@ -14,6 +14,7 @@ import (
 
 	"serve.zone/relay/contract"
 	"serve.zone/relay/typedsocket"
+	"serve.zone/relay/typedsocket/carriertest"
 )
 
 // The order of frames on a new socket is judged (contract §5.2, §5.6).
@@ -307,7 +308,7 @@ func TestClosedCloudly(t *testing.T) {
 		s.Close()
 		s.Close()
 		<-c.socket.Done()
-		if err := s.Serve(newNetwork()); !errors.Is(err, ErrClosed) {
+		if err := s.Serve(carriertest.NewNetwork()); !errors.Is(err, ErrClosed) {
 			t.Errorf("a closed cloudly serves: %v", err)
 		}
 		if err := s.KeepRenewed(); !errors.Is(err, ErrClosed) {

@@ -7,13 +7,14 @@ import (
 
 	"serve.zone/relay/contract"
 	"serve.zone/relay/typedsocket"
+	"serve.zone/relay/typedsocket/carriertest"
 )
 
 // hop is the least that stands between a Pallet and Cloudly: it forwards
 // whatever comes, and judges nothing. A test may answer a node's method itself.
 type hop struct {
 	t       *testing.T
-	network *network
+	network *carriertest.Network
 	up      *client // to Cloudly, nil when a test answers everything itself
 	http    *http.Server
 
@@ -24,7 +25,7 @@ type hop struct {
 }
 
 func newHop(t *testing.T) *hop {
-	h := &hop{t: t, network: newNetwork(), answers: map[string]func(*typedsocket.Request){}, nodes: map[string]*typedsocket.Socket{}}
+	h := &hop{t: t, network: carriertest.NewNetwork(), answers: map[string]func(*typedsocket.Request){}, nodes: map[string]*typedsocket.Socket{}}
 	h.http = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s, err := typedsocket.Accept(w, r, typedsocket.Config{Peer: "node", Handler: typedsocket.HandlerFunc(h.fromNode)})
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"serve.zone/relay/contract"
 	"serve.zone/relay/typedsocket"
+	"serve.zone/relay/typedsocket/carriertest"
 )
 
 // alone is a registered Pallet behind a hop without a Cloudly, and the hop's
@@ -166,7 +167,7 @@ func wantJudgements(t *testing.T, p *Pallet, want ...string) {
 
 func TestNodeRequestsNeedASession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		p, err := NewPallet(PalletConfig{URL: "ws://relay/", Wall: time.Now, NodeID: "node-a", Dial: newNetwork().Dial})
+		p, err := NewPallet(PalletConfig{URL: "ws://relay/", Wall: time.Now, NodeID: "node-a", Dial: carriertest.NewNetwork().Dial})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,12 +3,10 @@ package simulate
 import (
 	"context"
 	"errors"
-	"net"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,7 +14,7 @@ import (
 
 	"serve.zone/relay/contract"
 	"serve.zone/relay/typedsocket"
-	"serve.zone/relay/typedsocket/buffer"
+	"serve.zone/relay/typedsocket/carriertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,46 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // bubble runs a test in fake time and checks that every buffer came back.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
-	before := buffer.Lent()
-	synctest.Test(t, f)
-	if after := buffer.Lent(); after != before {
-		t.Fatalf("%d buffers were not released", after-before)
-	}
-}
-
-// network is an address inside the process, so that fake time advances.
-type network struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func newNetwork() *network {
-	return &network{conns: make(chan net.Conn), done: make(chan struct{})}
-}
-
-func (n *network) Accept() (net.Conn, error) {
-	select {
-	case c := <-n.conns:
-		return c, nil
-	case <-n.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (n *network) Close() error   { n.once.Do(func() { close(n.done) }); return nil }
-func (n *network) Addr() net.Addr { return &net.IPAddr{} }
-
-func (n *network) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case n.conns <- server:
-		return client, nil
-	case <-n.done:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	carriertest.Bubble(t, f)
 }
 
 // clock is a wall clock that can be stepped.
@@ -91,12 +50,12 @@ type stage struct {
 	*Cloudly
 	t       *testing.T
 	clock   *clock
-	network *network
+	network *carriertest.Network
 }
 
 func newStage(t *testing.T, change func(*CloudlyConfig)) *stage {
 	t.Helper()
-	s := &stage{t: t, clock: &clock{}, network: newNetwork()}
+	s := &stage{t: t, clock: &clock{}, network: carriertest.NewNetwork()}
 	cfg := CloudlyConfig{Wall: s.clock.now, Origin: testOrigin}
 	if change != nil {
 		change(&cfg)

@@ -7,72 +7,44 @@ import (
 	"net/http"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
 	"go.uber.org/goleak"
 
 	"serve.zone/relay/typedsocket/buffer"
+	"serve.zone/relay/typedsocket/carriertest"
 	"serve.zone/relay/typedsocket/queue"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// memoryListener accepts the far ends of pipes: a network inside the process,
-// so that fake time advances.
-type memoryListener struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
+// memoryNetwork is the shared network, whose connections can be changed.
+type memoryNetwork struct{ *carriertest.Network }
 
-func newMemoryListener() *memoryListener {
-	return &memoryListener{conns: make(chan net.Conn), done: make(chan struct{})}
-}
-
-func (l *memoryListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.done:
-		return nil, net.ErrClosed
+// dial returns a function for Dial.Net that connects to the network, with both
+// ends changed by wrap when it is set.
+func (n memoryNetwork) dial(wrap func(client, server net.Conn) (net.Conn, net.Conn)) func(context.Context, string, string) (net.Conn, error) {
+	if wrap == nil {
+		return n.Dial
 	}
-}
-
-func (l *memoryListener) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
-func (l *memoryListener) Addr() net.Addr { return &net.IPAddr{} }
-
-// dial returns a function for Dial.Net that connects to the listener, with
-// both ends changed by wrap when it is set.
-func (l *memoryListener) dial(wrap func(client, server net.Conn) (net.Conn, net.Conn)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, _, _ string) (net.Conn, error) {
-		client, server := net.Pipe()
-		if wrap != nil {
-			client, server = wrap(client, server)
-		}
-		select {
-		case l.conns <- server:
-			return client, nil
-		case <-l.done:
-			return nil, net.ErrClosed
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+		client, server := wrap(net.Pipe())
+		return n.Connect(ctx, client, server)
 	}
 }
 
 // rig is a server whose accepted sockets can be had one by one.
 type rig struct {
 	t        testing.TB
-	listener *memoryListener
+	listener memoryNetwork
 	http     *http.Server
 	accepted chan *Socket
 }
 
 // newRig serves sockets with the configuration. Everything ends with the test.
 func newRig(t testing.TB, cfg Config) *rig {
-	r := &rig{t: t, listener: newMemoryListener(), accepted: make(chan *Socket, 16)}
+	r := &rig{t: t, listener: memoryNetwork{carriertest.NewNetwork()}, accepted: make(chan *Socket, 16)}
 	r.http = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		s, err := Accept(w, req, cfg)
 		if err == nil {
@@ -122,11 +94,7 @@ func pair(t testing.TB, client, server Config) (c, s *Socket) {
 // bubble runs a test in fake time and checks that every buffer came back.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
-	before := buffer.Lent()
-	synctest.Test(t, f)
-	if after := buffer.Lent(); after != before {
-		t.Fatalf("%d buffers were not released", after-before)
-	}
+	carriertest.Bubble(t, f)
 }
 
 // handlers serves methods by name.

@@ -300,11 +300,3 @@ func (s *Socket) pushLocked(flow string, item queue.Item) error {
 	}
 	return err
 }
-
-// drop ends a frame that will not leave.
-func drop(item queue.Item) {
-	item.Buf.Release()
-	if item.Sent != nil {
-		item.Sent(false)
-	}
-}

@@ -30,7 +30,7 @@ func (s *Socket) write(k *keepalive) {
 		more, err := w.round()
 		switch {
 		case err == nil && !more && s.over():
-			s.windUp(true)
+			w.windUp()
 			return
 		case err != nil:
 			// Either does nothing when the socket has ended already.
@@ -38,7 +38,7 @@ func (s *Socket) write(k *keepalive) {
 				s.fail(CloseSilent, false, "nothing heard for "+DeadAfter.String(), nil)
 			}
 			s.fail(closeAbnormal, true, transportWhy(err), err)
-			s.windUp(!w.torn)
+			w.windUp()
 			return
 		case more:
 			continue
@@ -59,18 +59,19 @@ func (s *Socket) over() bool {
 }
 
 // windUp says goodbye when the connection still can carry it, and closes.
-func (s *Socket) windUp(sound bool) {
+func (w *frameWriter) windUp() {
+	s := w.s
 	s.mu.Lock()
 	end := s.end
 	var left []queue.Item
 	s.queue.Drain(func(item queue.Item) { left = append(left, item) })
 	s.mu.Unlock()
 	for _, item := range left {
-		drop(item)
+		item.End(false)
 	}
 
-	if sound && end.Code != closeAbnormal {
-		s.sayClose(end)
+	if !w.torn && end.Code != closeAbnormal {
+		w.sayClose(end)
 	}
 	s.link.Conn.Close()
 	// A connection whose Close does not end its Read must not hold us.
@@ -87,7 +88,8 @@ func (s *Socket) windUp(sound bool) {
 
 // sayClose sends the close frame and, when the end was our idea, waits for
 // the peer's (RFC 6455 §7.1.1).
-func (s *Socket) sayClose(end *EndError) {
+func (w *frameWriter) sayClose(end *EndError) {
+	s := w.s
 	var payload []byte
 	switch {
 	case !end.Remote:
@@ -95,15 +97,9 @@ func (s *Socket) sayClose(end *EndError) {
 	case end.Code != closeNoStatus:
 		payload = closePayload(end.Code, "")
 	}
-	var mask *[4]byte
-	if s.client {
-		var source maskSource
-		key := source.next()
-		mask = &key
-	}
 	deadline := time.Now().Add(closeWait)
 	s.link.SetWriteDeadline(deadline)
-	if _, err := s.link.Conn.Write(appendControl(nil, opClose, payload, mask)); err != nil || end.Remote {
+	if _, err := s.link.Conn.Write(appendControl(nil, opClose, payload, w.mask())); err != nil || end.Remote {
 		return
 	}
 	s.link.SetReadDeadline(deadline)
@@ -142,7 +138,7 @@ func (w *frameWriter) round() (more bool, err error) {
 	}
 	w.rest()
 	for i := range w.items {
-		w.ended(&w.items[i], err == nil)
+		w.items[i].End(err == nil)
 	}
 	clear(w.items)
 	w.items = w.items[:0]
@@ -340,14 +336,6 @@ func (w *frameWriter) arm() error {
 		}
 	}
 	return s.link.SetWriteDeadline(deadline)
-}
-
-// ended gives a frame's memory back and tells its owner.
-func (w *frameWriter) ended(item *queue.Item, left bool) {
-	item.Buf.Release()
-	if item.Sent != nil {
-		item.Sent(left)
-	}
 }
 
 // transportWhy names an error of a write without quoting it.

@@ -22,6 +22,15 @@ type Item struct {
 	Sent func(left bool)
 }
 
+// End gives the frame's memory back and tells its owner. It is for whoever took
+// the item out of the queue, once.
+func (i Item) End(left bool) {
+	i.Buf.Release()
+	if i.Sent != nil {
+		i.Sent(left)
+	}
+}
+
 // Limits bound the memory of waiting frames, in bytes.
 type Limits struct {
 	Own   int // all own frames together
@@ -138,14 +147,6 @@ func (q *Queue) Empty() bool { return q.own.len() == 0 && q.turn == nil }
 
 // Bytes returns the memory of what waits: own frames, and all flows.
 func (q *Queue) Bytes() (own, flows int) { return q.own.bytes, q.waits }
-
-// FlowBytes returns the memory that waits in one flow.
-func (q *Queue) FlowBytes(name string) int {
-	if f := q.flows[name]; f != nil {
-		return f.frames.bytes
-	}
-	return 0
-}
 
 // Drain takes everything out, in the order it would have left, and hands each
 // frame to drop.
