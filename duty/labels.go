@@ -43,21 +43,21 @@ func (b *By2[A, B, M]) Of(a A, e B) *M {
 // the value's name as a label.
 func CounterBy[E Enum](m *Metrics, name, help, label string, count E) *By[E, Counter] {
 	b := &By[E, Counter]{at: make([]Counter, count)}
-	addBy(m, name, help, KindCounter, namesOf(name, label, count), func(i int) func() float64 { return b.at[i].read })
+	addBy(m, name, help, KindCounter, namesOf(name, label, count), func(i int) source { return source{read: b.at[i].read} })
 	return b
 }
 
 // GaugeBy makes a gauge for each value of an enum of count values.
 func GaugeBy[E Enum](m *Metrics, name, help, label string, count E) *By[E, Gauge] {
 	b := &By[E, Gauge]{at: make([]Gauge, count)}
-	addBy(m, name, help, KindGauge, namesOf(name, label, count), func(i int) func() float64 { return b.at[i].read })
+	addBy(m, name, help, KindGauge, namesOf(name, label, count), func(i int) source { return source{read: b.at[i].read} })
 	return b
 }
 
 // SecondsBy makes a counter of time for each value of an enum.
 func SecondsBy[E Enum](m *Metrics, name, help, label string, count E) *By[E, Seconds] {
 	b := &By[E, Seconds]{at: make([]Seconds, count)}
-	addBy(m, name, help, KindCounter, namesOf(name, label, count), func(i int) func() float64 { return b.at[i].read })
+	addBy(m, name, help, KindCounter, namesOf(name, label, count), func(i int) source { return source{read: b.at[i].read} })
 	return b
 }
 
@@ -73,17 +73,18 @@ func CounterBy2[A, B Enum](m *Metrics, name, help, labelA string, countA A, labe
 			pairs = append(pairs, []Label{first[0], second[0]})
 		}
 	}
-	addBy(m, name, help, KindCounter, pairs, func(i int) func() float64 { return b.at[i].read })
+	addBy(m, name, help, KindCounter, pairs, func(i int) source { return source{read: b.at[i].read} })
 	return b
 }
 
-func addBy(m *Metrics, name, help string, kind MetricKind, labels [][]Label, read func(int) func() float64) {
+func addBy(m *Metrics, name, help string, kind MetricKind, labels [][]Label, at func(int) source) {
 	if len(labels) == 0 || len(labels) > maxSeries {
 		panic(fmt.Sprintf("duty: metrics: %s has %d series, want 1 to %d", name, len(labels), maxSeries))
 	}
 	sources := make([]source, len(labels))
 	for i := range labels {
-		sources[i] = source{labels: labels[i], read: read(i)}
+		sources[i] = at(i)
+		sources[i].labels = labels[i]
 	}
 	m.add(name, help, kind, sources...)
 }

@@ -29,8 +29,9 @@ type family struct {
 
 // source is one series and where its number comes from.
 type source struct {
-	labels []Label
-	read   func() float64
+	labels  []Label
+	read    func() float64
+	buckets func() (upTo []uint64, all uint64) // of a histogram
 }
 
 // NewMetrics returns an empty set for the duty of this name.

@@ -151,15 +151,15 @@ func TestSnapshot(t *testing.T) {
 		return labels
 	}
 	want := []Family{
-		{"relay_hub_admitted_members", "Members.", KindGauge, []Sample{{nil, 4}}},
-		{"relay_hub_busy_seconds_total", "Time worked.", KindCounter, []Sample{{nil, 1}}},
+		{"relay_hub_admitted_members", "Members.", KindGauge, []Sample{{Value: 4}}},
+		{"relay_hub_busy_seconds_total", "Time worked.", KindCounter, []Sample{{Value: 1}}},
 		{"relay_hub_carried_packets_total", "Packets carried.", KindCounter, []Sample{
-			{label("from", "direct", "to", "direct"), 0}, {label("from", "direct", "to", "datagram"), 3},
-			{label("from", "datagram", "to", "direct"), 1}, {label("from", "datagram", "to", "datagram"), 0},
+			{Labels: label("from", "direct", "to", "direct"), Value: 0}, {Labels: label("from", "direct", "to", "datagram"), Value: 3},
+			{Labels: label("from", "datagram", "to", "direct"), Value: 1}, {Labels: label("from", "datagram", "to", "datagram"), Value: 0},
 		}},
-		{"relay_hub_held_bytes", "Bytes held.", KindGauge, []Sample{{label("lane", "direct"), 0}, {label("lane", "datagram"), -2}}},
-		{"relay_hub_network_age_seconds", "Age.", KindGauge, []Sample{{nil, 2.5}}},
-		{"relay_hub_wait_seconds_total", "Time waited.", KindCounter, []Sample{{label("lane", "direct"), 1.5}, {label("lane", "datagram"), 0}}},
+		{"relay_hub_held_bytes", "Bytes held.", KindGauge, []Sample{{Labels: label("lane", "direct"), Value: 0}, {Labels: label("lane", "datagram"), Value: -2}}},
+		{"relay_hub_network_age_seconds", "Age.", KindGauge, []Sample{{Value: 2.5}}},
+		{"relay_hub_wait_seconds_total", "Time waited.", KindCounter, []Sample{{Labels: label("lane", "direct"), Value: 1.5}, {Labels: label("lane", "datagram"), Value: 0}}},
 	}
 	if diff := cmp.Diff(want, m.Snapshot()); diff != "" {
 		t.Error(diff)

@@ -11,14 +11,18 @@ type MetricKind uint8
 
 // The kinds of metrics.
 const (
-	KindCounter MetricKind = iota // only grows, from 0 at the start
-	KindGauge                     // is what it is now
+	KindCounter   MetricKind = iota // only grows, from 0 at the start
+	KindGauge                       // is what it is now
+	KindHistogram                   // durations by length, from none at the start
 )
 
 // String returns the kind as Prometheus writes it.
 func (k MetricKind) String() string {
-	if k == KindCounter {
+	switch k {
+	case KindCounter:
 		return "counter"
+	case KindHistogram:
+		return "histogram"
 	}
 	return "gauge"
 }
@@ -33,7 +37,11 @@ type Family struct {
 // Sample is one series of a metric.
 type Sample struct {
 	Labels []Label // shared, not to be changed
-	Value  float64
+	Value  float64 // of a histogram the sum of all durations in seconds
+	// Of a histogram alone: how many durations were at most as long as each of
+	// BucketBounds, and how many there were in all.
+	Buckets []uint64
+	Count   uint64
 }
 
 // Label is one label of a series.
@@ -54,6 +62,9 @@ func (m *Metrics) Snapshot() []Family {
 	for i, f := range families {
 		for j, s := range sources[i] {
 			f.Samples[j] = Sample{Labels: s.labels, Value: s.read()}
+			if s.buckets != nil {
+				f.Samples[j].Buckets, f.Samples[j].Count = s.buckets()
+			}
 		}
 	}
 	slices.SortFunc(families, func(a, b Family) int { return strings.Compare(a.Name, b.Name) })

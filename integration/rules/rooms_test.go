@@ -36,7 +36,7 @@ var rooms = func() map[string]room {
 		"appliance":   {imports: slices.Concat(vocabulary, duties, []string{"config"}), testImports: []string{"simulate"}},
 		"simulate":    {imports: []string{"contract", "typedsocket"}},
 		"demo":        {imports: whole, encodesJSON: true},
-		"cmd/relay":   {imports: append(slices.Clone(whole), "demo"), encodesJSON: true},
+		"cmd/relay":   {imports: slices.Concat(whole, []string{"demo", "duty"}), testImports: []string{"contract"}, encodesJSON: true},
 		"integration": {imports: slices.Concat(vocabulary, duties, whole, []string{"demo"})},
 	}
 	for _, name := range vocabulary {

@@ -30,6 +30,10 @@ export async function call(lib, router, send, method, request, timeoutMs = 10_00
   }
 }
 
+/** Fires calls of { method, request } all at once and returns their outcomes in that order. */
+export const callAll = (lib, router, send, calls, timeoutMs) =>
+  Promise.all(calls.map(({ method, request }) => call(lib, router, send, method, request, timeoutMs)));
+
 /** Gives one received text to the router and sends what it answers. */
 export async function route(router, text, send, options) {
   const answer = await router.routeAndAddResponse(JSON.parse(text), options);

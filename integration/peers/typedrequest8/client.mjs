@@ -1,17 +1,34 @@
-// What both clients share: a socket, the methods they serve, the scenarios they run.
+// What clients share: a socket, and for client8 and client3 the methods they serve and the scenarios they run.
 import { once } from 'node:events';
-import { parseArgs } from 'node:util';
 import WebSocket from 'ws';
-import { commands, emit } from './control.mjs';
+import { commands, emit, parse } from './control.mjs';
 import { route } from './calls.mjs';
-import { record } from './record.mjs';
+import { watch } from './sockets.mjs';
+
+/**
+ * Opens a socket whose messages are given to router, and reports it. prepare gets the socket before anything is
+ * sent; options are those of ws.
+ */
+export async function connect(url, router, { recording, prepare = () => {}, ...options }) {
+  const socket = new WebSocket(url, { perMessageDeflate: false, ...options });
+  watch(socket, recording);
+  prepare(socket);
+  socket.on('message', (data) => {
+    route(router, data.toString(), (text) => socket.send(text)).catch((error) =>
+      console.error('dropped a message:', error.message),
+    );
+  });
+  await once(socket, 'open');
+  emit('open', { url });
+  return socket;
+}
 
 /**
  * Dials the URL of the first argument and runs the scenarios named by the others, one after the other; each is
  * a function of a session. Reports a result a scenario, then done, and ends.
  */
 export async function run(lib, scenarios) {
-  const { values, positionals } = parseArgs({ options: { record: { type: 'boolean', default: false } }, allowPositionals: true });
+  const { values, positionals } = parse();
   const [url, ...names] = positionals;
   commands(() => {}, () => process.exit(0));
 
@@ -23,20 +40,13 @@ export async function run(lib, scenarios) {
   });
   serve('clientSilence', () => new Promise(() => {}));
 
-  const socket = new WebSocket(url, { perMessageDeflate: false });
-  if (values.record) record(socket);
+  const socket = await connect(url, router, { recording: values.record });
   const sent = [];
   const send = (text) => {
     sent.push(JSON.parse(text));
     socket.send(text);
   };
   const session = { lib, router, socket, sent, send };
-  socket.on('message', (data) => {
-    route(router, data.toString(), send).catch((error) => console.error('dropped a message:', error.message));
-  });
-  await once(socket, 'open');
-  socket.on('error', (error) => emit('socketError', { message: error.message }));
-  emit('open', { url });
   for (const name of names) {
     sent.length = 0;
     try {

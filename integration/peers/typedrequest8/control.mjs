@@ -3,6 +3,12 @@
 // a peer never outlives the test that started it.
 import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { parseArgs } from 'node:util';
+
+/** Reads the command line: --record, which every program has, options of the program's own, and positionals. */
+export function parse(own = {}) {
+  return parseArgs({ options: { record: { type: 'boolean', default: false }, ...own }, allowPositionals: true });
+}
 
 /** Writes one event line. Synchronous, so the last event is out before the process ends. */
 export function emit(event, fields = {}) {

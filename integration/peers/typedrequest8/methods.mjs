@@ -1,6 +1,6 @@
 // The methods that both servers offer. A Go server that client8 or client3 is pointed at offers the same ones;
 // README.md has them as a table.
-import { call } from './calls.mjs';
+import { callAll } from './calls.mjs';
 
 /**
  * Adds the methods to router. connectionOf finds, from a handler's tools, the connection that the call came in
@@ -43,29 +43,35 @@ export function addMethods(lib, router, connectionOf) {
     asksBack: async ({ calls }, tools) => {
       const connection = connectionOf(tools);
       const send = (text) => connection.send(text);
-      return { answers: await Promise.all(calls.map(({ method, request }) => call(lib, router, send, method, request))) };
+      return { answers: await callAll(lib, router, send, calls) };
     },
     retryTwice: async (_, tools) => (tools.localData.attempt > 2 ? { attempts: tools.localData.attempt } : undefined),
     retryForever: async () => undefined,
   };
   for (const [name, handler] of Object.entries(methods)) router.addTypedHandler(new lib.TypedHandler(name, handler));
-  addRetries(router);
+  addRetries(router, ({ method, correlation, request }) =>
+    method === 'retryTwice' || method === 'retryForever'
+      ? { call: correlation.id, times: method === 'retryTwice' ? 2 : Infinity, waitForMs: request.waitForMs }
+      : undefined,
+  );
 }
 
 /**
  * Neither version's handlers can ask for a retry. Middleware gets the whole envelope, and the router sends what
  * middleware wrote on it, so the answer still comes out of the real router.
+ *
+ * wanted says of an envelope how often its call is to be asked again, and what tells one call from another (in
+ * methods of this folder correlation.id, which stays the same over the retries of a call).
  */
-function addRetries(router) {
-  const attempts = new Map(); // correlation.id stays the same over the retries of one call
+export function addRetries(router, wanted) {
+  const attempts = new Map();
   router.addMiddleware(async (envelope) => {
-    if (envelope.method !== 'retryTwice' && envelope.method !== 'retryForever') return;
-    const attempt = (attempts.get(envelope.correlation.id) ?? 0) + 1;
-    attempts.set(envelope.correlation.id, attempt);
+    const retries = wanted(envelope);
+    if (!retries) return;
+    const attempt = (attempts.get(retries.call) ?? 0) + 1;
+    attempts.set(retries.call, attempt);
     envelope.localData.attempt = attempt;
-    if (attempt <= 2 || envelope.method === 'retryForever') {
-      envelope.retry = { waitForMs: envelope.request.waitForMs ?? 20, reason: 'not yet' };
-    }
+    if (attempt <= retries.times) envelope.retry = { waitForMs: retries.waitForMs ?? 20, reason: 'not yet' };
   });
 }
 

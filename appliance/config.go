@@ -1,0 +1,91 @@
+package appliance
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"serve.zone/relay/config"
+	"serve.zone/relay/contract"
+	"serve.zone/relay/duty"
+)
+
+// Build says which program this is.
+type Build struct {
+	// Version is a release version; Cloudly is told it (contract O21).
+	Version string
+	// Revision is the commit it was built from, empty when that is not known.
+	Revision string
+}
+
+// Config is what an Appliance is made from: settings that config.Load returned,
+// and the four seams to the world. Fields without a remark must be set.
+type Config struct {
+	Settings config.Config
+	Build    Build
+
+	// Listen and ListenPacket open the sockets that the relay serves, Dial the
+	// connection to Cloudly. They have the form of package net.
+	Listen       func(ctx context.Context, network, address string) (net.Listener, error)
+	Dial         func(ctx context.Context, network, address string) (net.Conn, error)
+	ListenPacket func(ctx context.Context, network, address string) (net.PacketConn, error)
+	// Wall is the wall clock. Certificates, identities and leases are judged by
+	// it; every wait uses timers.
+	Wall func() time.Time
+
+	Log *duty.Logger // nil says nothing
+}
+
+// UnsupportedError is a setting that this build cannot honour. It is refused and
+// not ignored: a relay that serves less than it was told to must not look as if
+// it did.
+type UnsupportedError struct {
+	Setting string // its name, as in the documentation of the configuration
+	Needs   string // what is missing
+}
+
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("%s: %s is not part of this build", e.Setting, e.Needs)
+}
+
+// validate judges what the readers of single settings cannot.
+func (c Config) validate() error {
+	if c.Listen == nil || c.Dial == nil || c.ListenPacket == nil || c.Wall == nil {
+		return errors.New("appliance: a seam is missing")
+	}
+	if !contract.IsReleaseVersion(c.Build.Version) {
+		return errors.New("appliance: the version of this build is no release version")
+	}
+	s := c.Settings
+	switch {
+	case s.TLS.Source != config.FromFiles:
+		return &UnsupportedError{Setting: "tls-source", Needs: "the source " + string(s.TLS.Source)}
+	case s.Hub.Listen.IsValid():
+		return &UnsupportedError{Setting: "hub-listen", Needs: "the hub"}
+	}
+	return nil
+}
+
+// roots returns the authorities that Cloudly's certificate may come from: the
+// system's, and those of a PEM file.
+func roots(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil // crypto/tls takes the system's
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("cloudly-ca-file: %w", err)
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool() // a container may have none
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, errors.New("cloudly-ca-file: holds no certificate")
+	}
+	return pool, nil
+}

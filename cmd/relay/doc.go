@@ -1,0 +1,62 @@
+// Command relay is the program: the line between an operator and package
+// appliance. It reads the command line, gives the appliance the real network and
+// clock, turns signals into what the appliance understands, and exits with a code
+// that tells how it ended.
+//
+// # What it promises
+//
+// Verbs are serve, version and help. `relay help serve` lists every setting that
+// has a flag, out of the one table of package config; kong is given that table's
+// flags and judges none of their values.
+//
+// Exit codes: 0 clean, 1 the configuration is not valid, 2 could not start or
+// could not go on, 3 ended by a second signal, 64 the command line was not
+// understood (EX_USAGE of sysexits.h).
+//
+// The first SIGTERM or SIGINT begins the drain, a second one ends the process at
+// once. SIGHUP reads credential and certificate files again and never ends the
+// process. A closed standard error ends nothing either: SIGPIPE is ignored, and
+// the log counts what it lost.
+//
+// Where NOTIFY_SOCKET is set, systemd is told READY=1 once the listeners are
+// bound, whether or not Cloudly is there, and STOPPING=1 when a signal ends it. It
+// is not told RELOADING=1: a reload waits for no file, so there is no end of it to
+// tell.
+//
+// # What is said where
+//
+// What a verb is asked for goes to standard output. Up to the start, and about a
+// start that failed, standard error has plain sentences for a person, each line
+// beginning with "relay: ". From the start on it has lines of the one logger alone
+// (contract §18), to which slog's default and the standard log package are turned.
+// Both go through one queue, so that an output nobody reads holds up nothing.
+//
+// # Secrets
+//
+// A secret on the command line is refused before kong sees it, since a parser
+// quotes what it does not understand. What kong says is looked at once more.
+//
+// The process leaves no core dump and no other process of its user may read its
+// memory, see withoutDumps. A panic that no room recovered is reported by the Go
+// runtime, at the level "single" that GOTRACEBACK stands at by default: functions
+// and lines of the goroutine that failed, with arguments as words, so that a text
+// is an address and a length. "none" would say less and leave a crash that nobody
+// can put right. What the runtime does print in full is the text that was given to
+// panic; so every goroutine that handles a peer's bytes recovers its own
+// (duty.Logger.Recovered), and here those that run the appliance do too. A higher
+// level in the environment, up to "crash", still shows no text and dumps no core.
+//
+// # What it never does
+//
+// It decides nothing that is carried, opens no file but the configuration's, and
+// sets neither GOMAXPROCS nor GOMEMLIMIT: the runtime reads the limits of cgroups
+// itself. No state of its own is global; what a process shares anyway (signals,
+// the default loggers, its dumpability) is taken by serve alone and given back
+// where that can be.
+//
+// # Goroutines and limits
+//
+// supervise owns one that runs the appliance and one for what may hang on the
+// outside (aside). stopWait bounds the end after a signal, asideWait and flushWait
+// what is waited for behind it. There are no locks.
+package main

@@ -1,0 +1,48 @@
+package client
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// NotReadyError is a relay that says it is not ready.
+type NotReadyError struct{ Readiness Readiness }
+
+// Error names the checks that are against.
+func (e *NotReadyError) Error() string {
+	var names []string
+	for _, f := range e.Readiness.Against() {
+		names = append(names, f.Duty+" "+f.Check+" ("+f.Reason+")")
+	}
+	if len(names) == 0 {
+		return "the relay is not ready"
+	}
+	return "the relay is not ready: " + strings.Join(names, ", ")
+}
+
+// UnavailableError is a relay that cannot answer for the moment: too much is
+// asked of it, or it is leaving.
+type UnavailableError struct {
+	Path       string
+	RetryAfter time.Duration // 0 if it gave no hint
+}
+
+// Error names the path.
+func (e *UnavailableError) Error() string {
+	return "ask the relay for " + e.Path + ": it cannot answer at present (503)"
+}
+
+// AnswerError is an answer of another status than expected.
+type AnswerError struct {
+	Path   string
+	Status int
+}
+
+// Error names path and status.
+func (e *AnswerError) Error() string {
+	if e.Status == 421 {
+		return "ask the relay for " + e.Path + ": it is to be asked by an address or as localhost, not by another name (421)"
+	}
+	return fmt.Sprintf("ask the relay for %s: status %d", e.Path, e.Status)
+}

@@ -1,0 +1,147 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"runtime/pprof"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"serve.zone/relay/typedsocket/carriertest"
+)
+
+func TestProfilesAreForThisMachine(t *testing.T) {
+	const far, foreign = "profiles are for peers with a loopback address\n", "profiles are not for pages of other sites\n"
+	loopback6 := netip.MustParseAddrPort("[::1]:40001")
+	for _, test := range []struct {
+		name   string
+		peer   netip.AddrPort
+		header string
+		status int
+		body   string // its beginning
+	}{
+		{"this machine", local, "X-Y: z", 200, "profile?seconds=N\n"},
+		{"this machine by IPv6", loopback6, "X-Y: z", 200, "profile?seconds=N\n"},
+		{"another machine", remote, "X-Y: z", 403, far},
+		{"another machine that says otherwise", remote, "X-Forwarded-For: 127.0.0.1", 403, far},
+		{"another machine that says otherwise", remote, "Host: 127.0.0.1", 403, far},
+		{"a page of another site", local, "Sec-Fetch-Site: cross-site", 403, foreign},
+		{"a page of another port", local, "Sec-Fetch-Site: same-site", 403, foreign},
+		{"a page of ours", local, "Sec-Fetch-Site: same-origin", 200, "profile?seconds=N\n"},
+		{"a browser's address line", local, "Sec-Fetch-Site: none", 200, "profile?seconds=N\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			carriertest.Bubble(t, func(t *testing.T) {
+				r := newRig(t)
+				paths := []string{"/debug/pprof/"}
+				if test.status == http.StatusForbidden {
+					paths = append(paths, "/debug/pprof/heap", "/debug/pprof/goroutine?debug=1", "/debug/pprof/profile?seconds=1", "/debug/pprof/trace", "/debug/pprof/nowhere", "/debug/pprof/?%zz")
+				}
+				for _, path := range paths {
+					if got := r.do(test.peer, "GET "+path, test.header); got.status != test.status || !strings.HasPrefix(got.body, test.body) {
+						t.Errorf("%s: %d %.80q", path, got.status, got.body)
+					}
+				}
+				if test.status == 403 && r.count(routeProfile, forbidden) != uint64(len(paths)) {
+					t.Error("not counted")
+				}
+			})
+		})
+	}
+}
+
+func TestProfileIndexNamesEveryProfile(t *testing.T) {
+	index := profileIndex()
+	for _, p := range pprof.Profiles() {
+		if !strings.Contains(index, "\n"+p.Name()+"?debug=1") {
+			t.Errorf("%s is not in %q", p.Name(), index)
+		}
+	}
+}
+
+// Who else takes a profile is told so at once.
+func TestOneProfileAtATime(t *testing.T) {
+	carriertest.Bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		r.profiles.take()
+		for _, path := range []string{"/debug/pprof/profile?seconds=1", "/debug/pprof/trace"} {
+			if got := r.get(path); got.status != 503 || got.body != "a profile is being taken already\n" {
+				t.Errorf("%s: %d %q", path, got.status, got.body)
+			}
+			if got := r.do(local, "HEAD "+path); got.status != 200 {
+				t.Errorf("HEAD %s: %d", path, got.status)
+			}
+		}
+		if got := r.get("/debug/pprof/goroutine"); got.status != 200 {
+			t.Errorf("a dump meanwhile: %d", got.status)
+		}
+		r.dumps.take()
+		if got := r.get("/debug/pprof/heap"); got.status != 503 {
+			t.Errorf("a second dump: %d", got.status)
+		}
+		r.profiles.give()
+		r.dumps.give()
+	})
+}
+
+// A profile ends with its time, with its client and with the endpoint, and gives
+// its place back.
+func TestAProfileEnds(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		end  func(r *rig, clientGoes func())
+		took time.Duration
+	}{
+		{"its time is over", func(*rig, func()) {}, 30 * time.Second},
+		{"the client goes", func(_ *rig, clientGoes func()) { clientGoes() }, 2 * time.Second},
+		{"the endpoint ends", func(r *rig, _ func()) { r.Close() }, 2 * time.Second},
+		{"the endpoint leaves", func(r *rig, _ func()) {
+			if err := r.Drain(r.t.Context()); err != nil {
+				r.t.Error(err)
+			}
+		}, 2 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			carriertest.Bubble(t, func(t *testing.T) {
+				r := newRig(t)
+				var started, stopped time.Time
+				kind := recording{fallback: 30, longest: 60,
+					start: func(io.Writer) error { started = time.Now(); return nil },
+					stop:  func() { stopped = time.Now() }}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/debug/pprof/profile", nil)
+				became := make(chan outcome, 1)
+				go func() { became <- r.record(httptest.NewRecorder(), request, query{}, kind) }()
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				if len(r.profiles) != 1 || started.IsZero() {
+					t.Fatal("no profile is taken")
+				}
+				test.end(r, cancel)
+				if how := <-became; how != served || stopped.Sub(started) != test.took || len(r.profiles) != 0 {
+					t.Errorf("%s after %v, %d places taken", how, stopped.Sub(started), len(r.profiles))
+				}
+			})
+		})
+	}
+}
+
+// Somebody else in the process may be profiling, whom our places do not know.
+func TestTheRuntimeRefusesAProfile(t *testing.T) {
+	carriertest.Bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		w := httptest.NewRecorder()
+		kind := recording{fallback: 30, longest: 60, start: func(io.Writer) error { return errors.New("in use") }}
+		how := r.record(w, httptest.NewRequest(http.MethodGet, "/debug/pprof/profile", nil), query{}, kind)
+		if how != overloaded || w.Code != 503 || w.Body.String() != "a profile is being taken already\n" || len(r.profiles) != 0 {
+			t.Errorf("%s: %d %q", how, w.Code, w.Body)
+		}
+	})
+}
