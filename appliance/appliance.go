@@ -11,7 +11,6 @@ import (
 	"serve.zone/relay/cloudly"
 	"serve.zone/relay/contract"
 	"serve.zone/relay/duty"
-	"serve.zone/relay/duty/field"
 	"serve.zone/relay/forward"
 	"serve.zone/relay/listener"
 	"serve.zone/relay/operator"
@@ -167,9 +166,7 @@ func (a *Appliance) OperatorAddr() netip.AddrPort { return a.operator.Addr() }
 // certificate that cannot be used yet is none: it is waited for, and readiness
 // says so.
 func (a *Appliance) Start(ctx context.Context) error {
-	if err := a.cert.Reload(); err != nil {
-		a.cfg.Log.Warn("certificate-not-loaded", field.Error(err))
-	}
+	a.cert.Reload() // why it was refused is an event of the source's
 	if err := a.operator.Bind(ctx); err != nil {
 		return fmt.Errorf("appliance: %w", err)
 	}

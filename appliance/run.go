@@ -67,8 +67,8 @@ func (a *Appliance) listening(name string, serve func() error) {
 }
 
 // drain takes nothing new and ends what is in flight, in the order of design §8:
-// the nodes, then the other duties, and Cloudly last, since answers of nodes
-// leave through it.
+// the nodes, then the other duties, then Cloudly, since answers of nodes leave
+// through it, and the operator's readers at last.
 func (a *Appliance) drain(ctx context.Context) error {
 	a.relay.enter(draining)
 	a.operator.SetDraining()
@@ -94,6 +94,8 @@ func (a *Appliance) drain(ctx context.Context) error {
 		}
 	}
 	failures = append(failures, a.cloudly.Drain(ctx))
+	// The last that goes, so that the drain can be watched to its end.
+	failures = append(failures, a.operator.Drain(ctx))
 	outcome := "finished"
 	if err := errors.Join(failures...); err != nil {
 		outcome = "cut-short"
@@ -135,9 +137,7 @@ func (a *Appliance) watchCertificate(ctx context.Context) error {
 	for {
 		select {
 		case <-a.recertify:
-			if err := a.cert.Reload(); err != nil {
-				a.cfg.Log.Warn("certificate-not-loaded", field.Error(err))
-			}
+			a.cert.Reload() // why it was refused is an event of the source's
 		case <-ctx.Done():
 			return nil
 		}

@@ -33,7 +33,7 @@ func say(w http.ResponseWriter, status int, sentence string) {
 func sendJSON(w http.ResponseWriter, status int, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // every part was encoded before, or is of a type that cannot fail
+		panic(err) // sections were encoded before; the rest has no value that fails
 	}
 	send(w, status, jsonType, append(body, '\n'))
 }

@@ -39,6 +39,7 @@ func TestProfilesAreForThisMachine(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			carriertest.Bubble(t, func(t *testing.T) {
 				r := newRig(t)
+				r.profiles.take() // the runtime profiles in real time, so here nobody may
 				paths := []string{"/debug/pprof/"}
 				if test.status == http.StatusForbidden {
 					paths = append(paths, "/debug/pprof/heap", "/debug/pprof/goroutine?debug=1", "/debug/pprof/profile?seconds=1", "/debug/pprof/trace", "/debug/pprof/nowhere", "/debug/pprof/?%zz")
@@ -70,10 +71,14 @@ func TestOneProfileAtATime(t *testing.T) {
 	carriertest.Bubble(t, func(t *testing.T) {
 		r := newRig(t)
 		r.profiles.take()
-		for _, path := range []string{"/debug/pprof/profile?seconds=1", "/debug/pprof/trace"} {
-			if got := r.get(path); got.status != 503 || got.body != "a profile is being taken already\n" {
-				t.Errorf("%s: %d %q", path, got.status, got.body)
-			}
+		started := false
+		kind := recording{fallback: 1, longest: 60, start: func(io.Writer) error { started = true; return nil }, stop: func() {}}
+		w := httptest.NewRecorder()
+		how := r.record(w, httptest.NewRequest(http.MethodGet, "/debug/pprof/profile", nil), query{}, kind)
+		if how != overloaded || w.Code != 503 || w.Body.String() != "a profile is being taken already\n" || started {
+			t.Errorf("%s: %d %q", how, w.Code, w.Body)
+		}
+		for _, path := range []string{"/debug/pprof/profile", "/debug/pprof/trace"} {
 			if got := r.do(local, "HEAD "+path); got.status != 200 {
 				t.Errorf("HEAD %s: %d", path, got.status)
 			}
@@ -85,8 +90,6 @@ func TestOneProfileAtATime(t *testing.T) {
 		if got := r.get("/debug/pprof/heap"); got.status != 503 {
 			t.Errorf("a second dump: %d", got.status)
 		}
-		r.profiles.give()
-		r.dumps.give()
 	})
 }
 
