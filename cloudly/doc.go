@@ -15,7 +15,8 @@
 //
 // A custody refusal, heard on any own call or told by Heard and HeardForwarded,
 // ends custody: requests of Cloudly are no longer served, running pulls have
-// ended and OnCustodyEnded has returned before the loop sends anything else. A
+// ended and OnCustodyEnded has returned before the loop sends anything else, and
+// of a socket that stays open whatever flows and streams had queued is dropped. A
 // protocol refusal, an unnamed refusal, a lost answer and a lost socket keep
 // custody. OnLost follows every OnRegistered that was the first on its socket.
 //

@@ -57,6 +57,8 @@ func (s *Session) execute(e effect, m *mail) {
 		s.shut(a)
 	case doEndCustody:
 		s.endCustody(e.name)
+	case doDropFlows:
+		a.sock.DropFlows(typedsocket.CloseCustodyEnded, "custody ended")
 	case doLose:
 		s.lost(m)
 	case doClose:

@@ -187,6 +187,7 @@ const (
 	doConfigure                           // hand the configuration over
 	doShut                                // serve no request any more, end all pulls
 	doEndCustody                          // call OnCustodyEnded with name
+	doDropFlows                           // drop what nodes have queued on a socket that stays
 	doLose                                // call OnLost
 	doClose                               // close the socket
 	doCut                                 // close it so that nothing queued leaves

@@ -73,6 +73,7 @@ func (m *move) endByRecords(name contract.RefusalName) {
 	m.endCustody(name)
 	m.hold = m.now + contract.UndispatchedRetryInterval
 	if m.phase.authenticated() {
+		m.do(doDropFlows)
 		m.sleep(waitStart)
 		m.phase, m.wakeAt = refused, max(m.hold, m.offerAt)
 		return

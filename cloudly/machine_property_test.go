@@ -71,7 +71,7 @@ func (o *observer) before(s state, e event) {
 // after judges the effects of a step.
 func (o *observer) after(e event, s state, effects []effect) {
 	t := o.t
-	ended := false
+	ended, dropped := false, false
 	for i, f := range effects {
 		switch f.kind {
 		case doDial:
@@ -124,6 +124,11 @@ func (o *observer) after(e event, s state, effects []effect) {
 				}
 			}
 			o.custody(e, f.name)
+		case doDropFlows:
+			if !ended || !o.socket {
+				t.Fatal("drops flows without an end of custody, or without a socket")
+			}
+			dropped = true
 		case doLose:
 			if !o.session {
 				t.Fatal("loses a session that did not stand")
@@ -141,6 +146,9 @@ func (o *observer) after(e event, s state, effects []effect) {
 			}
 			o.socket = false
 		}
+	}
+	if ended && o.socket && !dropped {
+		t.Fatal("keeps a socket with what nodes had queued")
 	}
 	o.plan(s)
 }

@@ -42,7 +42,7 @@ func TestTheTableInTheCommentIsTheTable(t *testing.T) {
 var effectNames = map[effectKind]string{
 	doDial: "dial", doExchange: "exchange", doAuthenticate: "authenticate", doRegister: "register", doEnter: "enter",
 	doConfirm: "confirm", doPull: "pull", doPullConfiguration: "pull-configuration", doConfigure: "configure", doShut: "shut",
-	doEndCustody: "end-custody", doLose: "lose", doClose: "close", doCut: "cut", doLookAtCredential: "look",
+	doEndCustody: "end-custody", doDropFlows: "drop-flows", doLose: "lose", doClose: "close", doCut: "cut", doLookAtCredential: "look",
 }
 
 // testNow is the time of the cells below.
@@ -167,11 +167,11 @@ var cells = []cell{
 	{evRefused, authenticating, nil, nil, "waiting +8s: shut close wait=1 failures=4"},
 	{evRefused, registering, nil, nil, "waiting +8s: shut close wait=1 failures=4"},
 	{evRefused, registering, nil, func(s *state) { s.absent = true },
-		"refused +5m0s: shut end-custody(cluster-not-enabled) hold=21m40s absent=false document="},
+		"refused +5m0s: shut end-custody(cluster-not-enabled) drop-flows hold=21m40s absent=false document="},
 	{evRefused, renewing, nil, nil, "registered +1s: postponed=1 due=true"},
 	{evRefused, renewing, nil, func(s *state) { s.postponed = 9 }, "registered +1m0s: postponed=10 due=true"},
 	{evRefused, renewing, nil, func(s *state) { s.absent = true },
-		"refused +5m0s: shut end-custody(cluster-not-enabled) lose hold=21m40s absent=false document="},
+		"refused +5m0s: shut end-custody(cluster-not-enabled) lose drop-flows hold=21m40s absent=false document="},
 
 	// Refused by protocol: exactly 300 s, and custody stays.
 	{evIncompatible, exchanging, nil, nil, "waiting +5m0s: shut close wait=3 offer=21m40s"},
@@ -190,23 +190,23 @@ var cells = []cell{
 	// The five names.
 	{evCustody, exchanging, named(notOn), nil, "waiting +5m0s: shut end-custody(cluster-not-enabled) cut wait=4 hold=21m40s document="},
 	{evCustody, authenticating, named(foreign), nil, "waiting +5m0s: shut end-custody(node-foreign) cut wait=4 hold=21m40s document="},
-	{evCustody, registering, named(notOn), nil, "refused +5m0s: shut end-custody(cluster-not-enabled) hold=21m40s document="},
-	{evCustody, registering, named(unknownID), nil, "refused +5m0s: shut end-custody(node-unknown) hold=21m40s document="},
+	{evCustody, registering, named(notOn), nil, "refused +5m0s: shut end-custody(cluster-not-enabled) drop-flows hold=21m40s document="},
+	{evCustody, registering, named(unknownID), nil, "refused +5m0s: shut end-custody(node-unknown) drop-flows hold=21m40s document="},
 	{evCustody, registering, named(sequence), nil, "waiting +8s: shut end-custody(sequence-not-advancing) cut wait=1 failures=4 next=6 document="},
 	{evCustody, registering, named(stale), nil, "waiting +5m0s: shut end-custody(credential-generation-stale) cut look wait=5 document="},
 	{evCustody, registering, named(stale), func(s *state) { s.fresh = true },
 		"dialing: shut end-custody(credential-generation-stale) cut dial epoch=8 fresh=false document="},
 	{evCustody, exchanging, named(stale), nil, "waiting +5m0s: shut end-custody(credential-generation-stale) cut look wait=5 document="},
-	{evCustody, renewing, named(notOn), nil, "refused +5m0s: shut end-custody(cluster-not-enabled) lose hold=21m40s document="},
-	{evCustody, renewing, named(foreign), nil, "refused +5m0s: shut end-custody(node-foreign) lose hold=21m40s document="},
+	{evCustody, renewing, named(notOn), nil, "refused +5m0s: shut end-custody(cluster-not-enabled) lose drop-flows hold=21m40s document="},
+	{evCustody, renewing, named(foreign), nil, "refused +5m0s: shut end-custody(node-foreign) lose drop-flows hold=21m40s document="},
 	{evCustody, renewing, named(sequence), nil, "waiting +8s: shut end-custody(sequence-not-advancing) lose cut wait=1 failures=4 next=6 document="},
 	{evCustody, renewing, named(stale), nil, "waiting +5m0s: shut end-custody(credential-generation-stale) lose cut look wait=5 document="},
 	{evHeard, exchanging, named(stale), nil, "waiting +5m0s: shut end-custody(credential-generation-stale) cut look wait=5 document="},
 	{evHeard, authenticating, named(unknownID), nil, "waiting +5m0s: shut end-custody(node-unknown) cut wait=4 hold=21m40s document="},
 	{evHeard, refused, named(stale), nil, "waiting +5m0s: shut end-custody(credential-generation-stale) cut look wait=5 hold=0s document="},
-	{evHeard, refused, named(foreign), nil, "refused +5m0s: shut end-custody(node-foreign) hold=21m40s document="},
+	{evHeard, refused, named(foreign), nil, "refused +5m0s: shut end-custody(node-foreign) drop-flows hold=21m40s document="},
 	{evHeard, registered, named(stale), nil, "waiting +5m0s: shut end-custody(credential-generation-stale) lose cut look wait=5 document="},
-	{evHeard, registered, named(notOn), nil, "refused +5m0s: shut end-custody(cluster-not-enabled) lose hold=21m40s document="},
+	{evHeard, registered, named(notOn), nil, "refused +5m0s: shut end-custody(cluster-not-enabled) lose drop-flows hold=21m40s document="},
 	{evHeard, registered, named(sequence), nil, "waiting +8s: shut end-custody(sequence-not-advancing) lose cut wait=1 failures=4 document="},
 	// On a socket that has ended meanwhile.
 	{evHeard, waiting, named(stale), nil, "waiting +5m0s: end-custody(credential-generation-stale) look wait=5 document="},
@@ -237,7 +237,7 @@ var cells = []cell{
 		"registered +1s: configure document=https://b.example"},
 	{evStated, renewing, origin("https://b.example"), nil, "renewing: configure due=true document=https://b.example"},
 	{evAbsent, registering, nil, nil, "registering: absent=true"},
-	{evAbsent, registered, nil, nil, "refused +5m0s: shut end-custody(cluster-not-enabled) lose hold=21m40s document="},
+	{evAbsent, registered, nil, nil, "refused +5m0s: shut end-custody(cluster-not-enabled) lose drop-flows hold=21m40s document="},
 	{evAbsent, renewing, nil, nil, "renewing: absent=true"},
 	{evInvalid, registered, nil, nil, "registered: configure"},
 	{evInvalid, renewing, nil, nil, "renewing: configure"},

@@ -79,8 +79,8 @@ type Forward struct {
 	recallMu sync.Mutex // held while a socket is chosen to be recalled and closed
 	hookMu   sync.Mutex // held while hooks run
 
-	mu       sync.Mutex // guards what follows
-	upstream *typedsocket.Socket
+	mu       sync.Mutex          // guards what follows
+	upstream *typedsocket.Socket // of the session that stands or was lost; nil after an end of custody
 	table    *table[*peer]
 	peers    map[*typedsocket.Socket]*peer
 	total    total

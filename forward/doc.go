@@ -21,8 +21,8 @@
 // A push goes to the socket whose registration produced the binding, and only
 // under that binding's session.
 //
-// After DropCustody has returned, nothing of the old custody leaves on a node's
-// socket, no answer of a node leaves on Cloudly's, and nothing more is forwarded.
+// After DropCustody has returned, nothing of the old custody leaves, on a node's
+// socket or on Cloudly's, and nothing more is forwarded.
 //
 // # What it never does
 //

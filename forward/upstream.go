@@ -31,7 +31,8 @@ func (f *Forward) UpstreamRegistered(sock *typedsocket.Socket) {
 
 // UpstreamLost tells that the session to Cloudly is gone. What waits for an
 // answer fails with its socket. Bindings stay, for escrow; no more sockets are
-// closed when it returns.
+// closed when it returns. The socket is remembered: it may still send what nodes
+// had queued when custody ends.
 func (f *Forward) UpstreamLost() {
 	defer f.flush()
 	f.recallMu.Lock()
@@ -42,21 +43,21 @@ func (f *Forward) UpstreamLost() {
 	if n := f.table.unconfirmed(); f.table.attached && n > 0 {
 		f.publish(NodeRecallInterrupted, field.Count(n))
 	}
-	f.upstream = nil
 	f.table.detach()
 }
 
-// DropCustody drops every binding and cuts every socket that forwarded anything.
-// When it returns, nothing of the old custody leaves any more (contract §6.2).
-// Only what nodes had said before, and Cloudly's socket has in its queue, may still
-// reach Cloudly when that socket stays open. why is the name of the refusal that
-// ended custody.
+// DropCustody drops every binding, cuts every socket that forwarded anything, and
+// takes back what Cloudly's socket holds of nodes, streams included. When it
+// returns, nothing of the old custody leaves any more (contract §6.2). That takes
+// a quarter of a second at most, when Cloudly does not read; its socket is cut
+// then. why is the name of the refusal that ended custody.
 //
 // It must not be called by a hook.
 func (f *Forward) DropCustody(why string) {
 	f.recallMu.Lock()
 	f.mu.Lock()
 	f.endRecall()
+	upstream := f.upstream
 	f.upstream = nil
 	dropped := f.table.drop()
 	for _, b := range dropped {
@@ -80,6 +81,9 @@ func (f *Forward) DropCustody(why string) {
 		f.passed.Wait()
 	}
 	f.mu.Unlock()
+	if upstream != nil {
+		upstream.DropFlows(typedsocket.CloseCustodyEnded, "custody ended")
+	}
 	f.flush()
 }
 

@@ -56,7 +56,6 @@ func (c *Conn) socketConfig() typedsocket.Config {
 		OverloadName: string(contract.RelayOverloaded),
 		Panicked:     func(value any, _ []byte) { c.l.log.Recovered(value, field.Role(c.Role())) },
 		Ended:        c.ended,
-		Recorder:     meter{c},
 	}
 }
 
@@ -114,6 +113,7 @@ func (c *Conn) bind(to role, nodeID string, frameLimit int) error {
 	c.nodeID = nodeID
 	c.role.Store(uint32(to))
 	c.sock.SetFrameLimit(frameLimit, frameLimit)
+	c.sock.SetUnreadLimit(0) // from here on Limits.Own bounds what it does not read
 	c.timer.Stop()
 	// Under the lock, so that the end of the socket counts the role it had.
 	c.l.metrics.sockets.Of(unbound).Add(-1)

@@ -49,8 +49,6 @@ const (
 	// not read. It is room for fourteen refusals; without it 1,024 peers could
 	// have the carrier's bound for the largest answer queued, each (B169).
 	unregisteredQueue = 64 << 10
-	// unreadEvery is how often it is looked whether such a peer reads again.
-	unreadEvery = 100 * time.Millisecond
 )
 
 // Times of a drain (design §8).
@@ -81,7 +79,8 @@ var socketLimits = typedsocket.Limits{
 	Frame: contract.UnregisteredFrameLimit,
 	Close: contract.UnregisteredFrameLimit,
 	// An ingress is answered with a route table of up to 15 MiB.
-	Own: typedsocket.DefaultOwn,
+	Own:    typedsocket.DefaultOwn,
+	Unread: unregisteredQueue,
 	// One peer has one node's bound, in however many flows.
 	Flow:  typedsocket.DefaultFlow,
 	Flows: typedsocket.DefaultFlow,

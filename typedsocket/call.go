@@ -111,9 +111,9 @@ func (s *Socket) send(ctx context.Context, method, id string, request []byte, o 
 	}
 	var head, tail [256]byte
 	b.Wrap(envelope.AppendRequestHead(head[:0], method), envelope.AppendRequestTail(tail[:0], id, instance))
-	w := &callWaiter{peer: s.cfg.Peer, method: method, done: make(chan callResult, 1)}
+	w := &callWaiter{s: s, method: method, id: id, instance: instance, done: make(chan callResult, 1)}
 	err := s.submit(outgoing{method: method, id: id, instance: instance, flow: o.Flow,
-		item: queue.Item{Buf: b}, timeout: o.Timeout, waiter: w})
+		item: queue.Item{Buf: b, Owner: w}, timeout: o.Timeout, waiter: w})
 	if err != nil {
 		b.Release()
 		return nil, 0, err
@@ -138,8 +138,9 @@ func (s *Socket) send(ctx context.Context, method, id string, request []byte, o 
 
 // callWaiter hands the answer to the goroutine that waits in send.
 type callWaiter struct {
-	peer, method string
-	done         chan callResult // has room for the one result
+	s                    *Socket
+	method, id, instance string
+	done                 chan callResult // has room for the one result
 }
 
 type callResult struct {
@@ -150,10 +151,16 @@ type callResult struct {
 
 func (w *callWaiter) failed(err error) { w.done <- callResult{err: err} }
 
+func (w *callWaiter) dropped() {
+	if w.s.forget(w.id, w.instance) {
+		w.failed(ErrDropped)
+	}
+}
+
 func (w *callWaiter) answered(b *buffer.Buffer, f *envelope.Frame) {
 	r := w.judge(b, f)
 	if r.answer == nil {
-		b.Release()
+		discard(b)
 	}
 	w.done <- r
 }
@@ -161,8 +168,9 @@ func (w *callWaiter) answered(b *buffer.Buffer, f *envelope.Frame) {
 // judge checks an answer in the order of TypedRequest 8: its envelope, then
 // retry, then error (typedsocket.md §1.3).
 func (w *callWaiter) judge(b *buffer.Buffer, f *envelope.Frame) callResult {
+	peer := w.s.cfg.Peer
 	invalid := func(rule string) callResult {
-		return callResult{err: &AnswerError{Peer: w.peer, Method: w.method, Rule: rule}}
+		return callResult{err: &AnswerError{Peer: peer, Method: w.method, Rule: rule}}
 	}
 	if f.Response == nil {
 		return invalid("it has no member response")
@@ -179,7 +187,7 @@ func (w *callWaiter) judge(b *buffer.Buffer, f *envelope.Frame) callResult {
 		return callResult{retry: time.Duration(ms) * time.Millisecond}
 	}
 	if state == envelope.ErrorNamed {
-		return callResult{err: &RemoteError{Peer: w.peer, Method: w.method, Text: text, Data: append([]byte(nil), data...)}}
+		return callResult{err: &RemoteError{Peer: peer, Method: w.method, Text: text, Data: append([]byte(nil), data...)}}
 	}
 	return callResult{answer: &Answer{buf: b, response: f.Response, facts: f.Body}}
 }

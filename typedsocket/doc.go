@@ -16,7 +16,11 @@
 // envelope crosses, except an `error` and a `retry` that are objects.
 //
 // Frames of one flow never overtake each other. Flows share the socket by
-// bytes (package queue); own frames, pongs first, go before them.
+// bytes (package queue); own frames, pongs first, go before them. What flows
+// have queued can be taken back while the socket stays (Socket.DropFlows).
+//
+// The memory of a message that no handler or caller has seen is zeroed, since
+// it may be a registration (contract §18).
 //
 // A peer that is silent for 60 s, that takes no byte for 60 s, that does not
 // read its answers, or that breaks the rules, loses the socket, with a close
@@ -25,9 +29,11 @@
 // # What it never does
 //
 // It never waits in the reader: what a message leads to is queued at once or
-// refused. It never queues without a bound. It never sends again by itself
-// what was lost with a socket: a peer with an outbox does that. It never
-// quotes a peer's text in an error or a reason.
+// refused. The one exception concerns its own peer alone, which is not read
+// while it leaves too much unread, where Limits.Unread says so. It never queues
+// without a bound. It never sends again by itself what was lost with a socket:
+// a peer with an outbox does that. It never quotes a peer's text in an error or
+// a reason.
 //
 // # How it is built
 //
@@ -36,7 +42,9 @@
 // which writes what is queued in one go, and forwarded frames from the memory
 // they were read into. So no context of a caller reaches the library (one that
 // ends would close the connection), a pong never waits for a reader, and no two
-// writers cut into each other's frames.
+// writers cut into each other's frames. Whoever waits for something is told of a
+// socket's end, and of frames that were dropped, on goroutines that end before
+// Done is closed.
 //
 // # Lock order
 //

@@ -18,7 +18,7 @@ type Forward struct {
 	Flow string
 	// AnswerFlow is the flow on the source for the way back, "answers" by
 	// default. An answer that passes its bound costs that answer alone: a
-	// failure goes back in its place.
+	// failure goes back in its place. Failures are own frames of the source.
 	AnswerFlow string
 	// Timeout bounds the wait for the answer; default CallTimeout. A request
 	// that is given up while it is still queued may leave all the same.
@@ -87,7 +87,7 @@ func (r *Request) Forward(dst *Socket, f Forward) error {
 	if err == nil {
 		// The buffer is the destination's from the moment it is queued.
 		err = dst.submit(outgoing{method: f.Method, id: w.id, instance: w.instance, flow: f.Flow,
-			item: queue.Item{Buf: r.buf}, timeout: f.Timeout, waiter: w})
+			item: queue.Item{Buf: r.buf, Owner: w}, timeout: f.Timeout, waiter: w})
 		if err != nil {
 			r.s.takeBack(w)
 		}
@@ -155,19 +155,23 @@ type forwardWaiter struct {
 	id, instance string
 }
 
-// abandon gives up waiting because the source has ended.
-func (w *forwardWaiter) abandon(end *EndError) {
+// abandon gives up waiting, because the source has ended or the request will not
+// leave.
+func (w *forwardWaiter) abandon(why error) {
 	if w.dst.forget(w.id, w.instance) {
-		w.failed(end)
+		w.failed(why)
 	}
 }
+
+func (w *forwardWaiter) dropped() { w.abandon(ErrDropped) }
 
 func (w *forwardWaiter) failed(err error) {
 	text, data := failureText, emptyData
 	if w.f.Failed != nil {
 		w.r.s.guard(func() { text, data = w.f.Failed(err) })
 	}
-	w.back(buffer.Of(null), envelope.AppendError(nil, text, data), nil)
+	// Among the own frames: it is ours, and nothing of the destination's.
+	w.back(buffer.Of(null), envelope.AppendError(nil, text, data), nil, "")
 	w.over(err)
 }
 
@@ -179,7 +183,7 @@ func (w *forwardWaiter) answered(b *buffer.Buffer, f *envelope.Frame) {
 		err := errPanicked
 		w.r.s.guard(func() { err = w.f.Judge(&a) })
 		if err != nil {
-			b.Release()
+			discard(b)
 			w.failed(err)
 			return
 		}
@@ -190,7 +194,7 @@ func (w *forwardWaiter) answered(b *buffer.Buffer, f *envelope.Frame) {
 	} else {
 		b.Keep(f.ResponseAt, len(f.Response))
 	}
-	w.over(w.back(b, errorValue, retryValue))
+	w.over(w.back(b, errorValue, retryValue, w.f.AnswerFlow))
 }
 
 // passing returns what of an answer's error and retry goes back, in memory of
@@ -212,12 +216,12 @@ func passing(f *envelope.Frame) (errorValue, retryValue []byte) {
 }
 
 // back queues the answer on the socket the request came on.
-func (w *forwardWaiter) back(b *buffer.Buffer, errorValue, retryValue []byte) error {
+func (w *forwardWaiter) back(b *buffer.Buffer, errorValue, retryValue []byte, flow string) error {
 	// The request's memory went to the destination; only its ids are left.
 	w.r.s.untrack(w)
 	w.r.end(requestForwarded)
 	w.r.buf = nil
-	return w.r.answer(b, errorValue, retryValue, w.f.AnswerFlow)
+	return w.r.answer(b, errorValue, retryValue, flow)
 }
 
 func (w *forwardWaiter) over(err error) {

@@ -19,6 +19,12 @@ type Limits struct {
 	// Serving bounds the peer's requests that wait for an answer of ours, and
 	// ServingBytes the memory of those that are neither answered nor forwarded.
 	Serving, ServingBytes int
+	// Unread, when it is not 0, is how many bytes of own frames may wait to leave
+	// while the peer is read. Above it the reader waits, before the next message,
+	// until the peer has taken what it caused: it cannot make us answer faster
+	// than it reads. The silence of a peer that is not read counts as any other
+	// does. SetUnreadLimit changes it.
+	Unread int
 }
 
 const (
@@ -75,6 +81,11 @@ const (
 	// half of the closing handshake (RFC 6455 §7.1.1).
 	flushWait = 2 * time.Second
 	closeWait = 2 * time.Second
+
+	// dropWait is how long DropFlows waits for a write in progress: a piece of
+	// writeStep takes it at 2 Mbit/s. It leaves most of the second within which
+	// an end of custody must be over (contract R20).
+	dropWait = 250 * time.Millisecond
 
 	// handshakeWait bounds TCP, TLS and the upgrade of a dial together.
 	handshakeWait = 15 * time.Second

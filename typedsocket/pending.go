@@ -54,7 +54,8 @@ func (s *Socket) submit(o outgoing) error {
 		s.mu.Unlock()
 		return err
 	}
-	timer := time.AfterFunc(o.timeout, func() { s.expire(o.id, o.instance, o.timeout) })
+	id, instance, timeout := o.id, o.instance, o.timeout // the closure must not keep the rest
+	timer := time.AfterFunc(timeout, func() { s.expire(id, instance, timeout) })
 	s.pending[o.id] = waiting{waiter: o.waiter, method: o.method, instance: o.instance, timer: timer}
 	s.mu.Unlock()
 	s.wakeWriter()
@@ -100,7 +101,7 @@ func (s *Socket) answered(b *buffer.Buffer, f *envelope.Frame) {
 	if !ok || w.method != string(f.Method) || !s.sameInstance(w.instance, f.Instance) {
 		s.mu.Unlock()
 		s.counts.unmatched.Add(1)
-		b.Release()
+		discard(b)
 		return
 	}
 	delete(s.pending, string(f.ID))
@@ -108,7 +109,7 @@ func (s *Socket) answered(b *buffer.Buffer, f *envelope.Frame) {
 	w.stop()
 	if size, limit := b.Len(), s.readFrame; size > limit {
 		s.counts.tooBig.Add(1)
-		b.Release()
+		discard(b)
 		w.failed(&TooBigError{Peer: s.cfg.Peer, Method: w.method, Size: size, Limit: limit})
 		return
 	}

@@ -22,6 +22,7 @@ func (s *Socket) read() {
 	defer s.link.wipe(true)
 	spare := new(Request)
 	for {
+		s.holdBack()
 		// A background context: one that could end would close the connection
 		// from inside the library (design §6).
 		kind, r, err := s.ws.Reader(context.Background())
@@ -35,7 +36,7 @@ func (s *Socket) read() {
 			return
 		}
 		if s.Err() != nil {
-			b.Release() // the closing handshake: data that still arrives is nobody's
+			discard(b) // the closing handshake: data that still arrives is nobody's
 			s.link.wipe(false)
 			continue
 		}
@@ -47,6 +48,52 @@ func (s *Socket) read() {
 		spare = s.handle(kind, b, spare)
 		s.link.wipe(false)
 	}
+}
+
+// holdBack waits while the peer leaves more of our own frames unread than
+// Limits.Unread allows. It ends when the peer takes them, when the limit changes,
+// or with the socket, for which keepalive and the deadlines of writes see.
+func (s *Socket) holdBack() {
+	if s.unread.Load() == 0 {
+		return
+	}
+	s.mu.Lock()
+	var eased chan struct{}
+	if s.end == nil {
+		eased = waitFor(&s.eased, s.unreadLocked())
+	}
+	s.mu.Unlock()
+	if eased == nil {
+		return
+	}
+	s.counts.pauses.Add(1)
+	select {
+	case <-eased:
+	case <-s.ending:
+	}
+}
+
+// unreadLocked reports whether the peer leaves too much unread. The caller holds
+// mu.
+func (s *Socket) unreadLocked() bool {
+	own, _ := s.queue.Bytes()
+	limit := int(s.unread.Load())
+	return limit != 0 && own > limit
+}
+
+// easeLocked lets the reader go on that waits in holdBack, when it may. The caller
+// holds mu.
+func (s *Socket) easeLocked() {
+	if !s.unreadLocked() {
+		tell(&s.eased)
+	}
+}
+
+// discard gives back a message that nobody has looked at, or nobody owns. It may
+// be a registration (contract §18).
+func discard(b *buffer.Buffer) {
+	b.Erase()
+	b.Release()
 }
 
 // handle hands a message on. A panic of our own on the way ends this socket
@@ -68,8 +115,9 @@ func (s *Socket) handle(kind websocket.MessageType, b *buffer.Buffer, spare *Req
 
 // serve calls the handler. A panic there fails the one request (B184).
 func (s *Socket) serve(r *Request) {
-	if !s.guard(func() { s.cfg.Handler.ServeRequest(r) }) && r.state.Load() == requestOpen {
-		r.Fail()
+	if !s.guard(func() { s.cfg.Handler.ServeRequest(r) }) && r.end(requestOpen) {
+		r.buf.Erase() // who knew what it is did not come to say so
+		r.answer(buffer.Of(null), envelope.AppendError(nil, failureText, emptyData), nil, "")
 	}
 }
 
@@ -109,7 +157,7 @@ func (s *Socket) message(r io.Reader) (*buffer.Buffer, error) {
 		n, err := r.Read(b.Free())
 		b.Grown(n)
 		if b.Len() > limit {
-			b.Release()
+			discard(b)
 			return nil, tooBig{limit}
 		}
 		if err == io.EOF && !s.link.ended.Load() {
@@ -119,7 +167,7 @@ func (s *Socket) message(r io.Reader) (*buffer.Buffer, error) {
 		// The library reports a connection that ends inside a message like
 		// the end of the message.
 		if err != nil {
-			b.Release()
+			discard(b)
 			return nil, err
 		}
 	}
@@ -168,7 +216,7 @@ func (s *Socket) ping(_ context.Context, payload []byte) bool {
 // binary handles a binary message: a stream frame, or nothing we know.
 func (s *Socket) binary(b *buffer.Buffer) {
 	if s.streams == nil {
-		b.Release()
+		discard(b)
 		s.fail(CloseUnsupported, false, "binary messages are not spoken here", nil)
 		return
 	}
@@ -187,7 +235,7 @@ func (s *Socket) text(b *buffer.Buffer, spare *Request) *Request {
 	f := &spare.frame
 	if err := envelope.Scan(b.Bytes(), f); err != nil {
 		f.Reset()
-		b.Release()
+		discard(b)
 		s.counts.malformed.Add(1)
 		if !s.cfg.KeepMalformed {
 			s.fail(CloseInvalidData, false, malformedWhy(err), nil)
@@ -209,7 +257,7 @@ func (s *Socket) text(b *buffer.Buffer, spare *Request) *Request {
 		// TypedSocket servers may broadcast objects that are no envelope
 		// (typedsocket.md §1.5).
 		s.counts.ignored.Add(1)
-		b.Release()
+		discard(b)
 	}
 	f.Reset()
 	return spare

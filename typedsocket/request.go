@@ -101,6 +101,7 @@ func (s *Socket) requested(b *buffer.Buffer, r *Request) {
 	case bytes.HasPrefix(f.Method, tagPrefix):
 		r.tag()
 	case s.cfg.Handler == nil:
+		r.Erase()
 		r.refuse(noMethod, emptyData)
 	default:
 		s.serve(r)
@@ -158,8 +159,11 @@ func (r *Request) Drop() {
 	}
 }
 
-// refuseName refuses as the relay writes refusals (contract §6.1).
+// refuseName refuses as the relay writes refusals (contract §6.1). It is for
+// requests that nobody has looked at: any of them may be a registration, whose
+// memory is not retained (contract §18).
 func (r *Request) refuseName(name, reason string) {
+	r.Erase()
 	r.refuse(name+": "+reason, fmt.Appendf(nil, `{"code":%q}`, name))
 }
 
@@ -175,29 +179,40 @@ func (r *Request) refuse(text string, data []byte) error {
 func (r *Request) answer(b *buffer.Buffer, errorValue, retryValue []byte, flow string) error {
 	r.wrap(b, errorValue, retryValue)
 	r.release()
-	err := r.s.push(flow, queue.Item{Buf: b})
+	err := r.queue(flow, b)
+	if isFull(err) && flow != "" {
+		// The flow's bound must not cost the socket, which others share.
+		r.dropped()
+	}
+	return err
+}
+
+// dropped sends a failure, among the own frames, in the place of an answer that
+// does not leave.
+func (r *Request) dropped() {
+	b := buffer.Of(null)
+	r.wrap(b, envelope.AppendError(nil, failureText, emptyData), nil)
+	r.queue("", b)
+}
+
+// queue queues an answer. One that finds no place among the own frames ends the
+// socket, since the peer does not read its answers: dropping one would leave it
+// waiting for ever, keeping them all has no bound.
+func (r *Request) queue(flow string, b *buffer.Buffer) error {
+	err := r.s.push(flow, queue.Item{Buf: b, Owner: r})
 	if err == nil {
 		return nil
 	}
 	b.Release()
-	var full *queue.FullError
-	if !errors.As(err, &full) {
-		return err
+	if isFull(err) && flow == "" {
+		r.s.fail(CloseSlow, false, err.Error(), nil)
 	}
-	if flow != "" {
-		// The flow's bound must not cost the socket, which others share: the
-		// peer gets a failure in the answer's place, among the own frames.
-		b := buffer.Of(null)
-		r.wrap(b, envelope.AppendError(nil, failureText, emptyData), nil)
-		if r.s.push("", queue.Item{Buf: b}) == nil {
-			return err
-		}
-		b.Release()
-	}
-	// A peer that does not read its answers loses the socket: dropping one
-	// would leave it waiting for ever, keeping them all has no bound.
-	r.s.fail(CloseSlow, false, full.Error(), nil)
 	return err
+}
+
+func isFull(err error) bool {
+	_, full := errors.AsType[*queue.FullError](err)
+	return full
 }
 
 var null = []byte("null")

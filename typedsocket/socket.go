@@ -75,6 +75,7 @@ type Socket struct {
 	limits  Limits
 	frames  atomic.Int64 // Limits.Frame, as it stands now
 	closes  atomic.Int64 // Limits.Close, as it stands now
+	unread  atomic.Int64 // Limits.Unread, as it stands now
 	client  bool
 	ws      *websocket.Conn // reads only, see link
 	link    *link
@@ -83,6 +84,7 @@ type Socket struct {
 	heard   atomic.Int64 // when the last byte arrived, as time since born
 	modern  atomic.Bool  // the peer has sent a requestInstanceId: it is no 3.x peer
 	counts  counters
+	tellers sync.WaitGroup // goroutines of DropFlows; Done waits for them
 
 	readFrame int // Limits.Frame when the message at hand began; the reader's alone
 	readLast  int // length of the message before; the reader's alone
@@ -105,6 +107,10 @@ type Socket struct {
 	pongBuf  [maxControl]byte
 	writing  bool          // the writer has frames in hand
 	rested   chan struct{} // closed when it next has none; nil when nobody waits
+	drops    uint64        // calls of DropFlows
+	carrying bool          // the write in progress, or the last, has bytes of flows
+	passed   chan struct{} // closed when that is over or revoked; nil when nobody waits
+	eased    chan struct{} // closed when the peer may be read again; nil when the reader does not wait
 	end      *EndError     // nil while the socket stands
 	flush    bool          // send what is queued before the close frame
 	flushEnd time.Time
@@ -132,6 +138,7 @@ func start(ws *websocket.Conn, l *link, client bool, cfg Config) *Socket {
 		forwards: make(map[*forwardWaiter]struct{}),
 	}
 	s.SetFrameLimit(s.limits.Frame, s.limits.Close)
+	s.unread.Store(int64(s.limits.Unread))
 	s.queue = queue.New(queue.Limits{Own: s.limits.Own, Flow: s.limits.Flow, Flows: s.limits.Flows})
 	if cfg.Streams {
 		s.streams = stream.NewMux(stream.Config{Carrier: (*carrier)(s), Client: client, Peer: cfg.Peer})
@@ -179,6 +186,15 @@ func (s *Socket) SetFrameLimit(frame, closeAt int) {
 	s.closes.Store(int64(max(frame, closeAt)))
 }
 
+// SetUnreadLimit changes Limits.Unread, in bytes; 0 has the peer read whatever
+// it leaves unread.
+func (s *Socket) SetUnreadLimit(limit int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unread.Store(int64(limit))
+	s.easeLocked()
+}
+
 // Close ends the socket: calls that wait fail, what is queued is still sent for
 // at most 2 s, then the close frame. A request of the peer that is not answered
 // yet never will be; see Drain. It does not wait; Done does. After the first
@@ -196,16 +212,11 @@ func (s *Socket) Cut(code CloseCode, reason string) {
 	s.finish(&EndError{Peer: s.cfg.Peer, Code: code, Why: reason}, false)
 	// The writer takes nothing up any more; it may have to lay something down.
 	s.mu.Lock()
-	if !s.writing {
-		s.mu.Unlock()
-		return
-	}
-	if s.rested == nil {
-		s.rested = make(chan struct{})
-	}
-	rested := s.rested
+	rested := waitFor(&s.rested, s.writing)
 	s.mu.Unlock()
-	<-rested
+	if rested != nil {
+		<-rested
+	}
 }
 
 // fail ends the socket at once because of something that happened on it.

@@ -8,7 +8,7 @@ type counters struct {
 	pings, malformed, ignored, unmatched   atomic.Uint64
 	timeouts, retries, tooBig              atomic.Uint64
 	queueFull, pendingFull, overloaded     atomic.Uint64
-	binaryDropped, panics                  atomic.Uint64
+	binaryDropped, panics, dropped, pauses atomic.Uint64
 }
 
 // Stats is what a socket did so far, and what it holds now. Sizes are bytes.
@@ -27,6 +27,8 @@ type Stats struct {
 	Overloaded          uint64 // requests refused by Limits.Serving
 	BinaryDropped       uint64 // binary messages that were no stream frame
 	Panics              uint64 // recovered from handlers and callbacks
+	Dropped             uint64 // frames of flows that DropFlows took back
+	Pauses              uint64 // times the reader waited for the peer to read (Limits.Unread)
 
 	Pending    int // calls and forwards that wait for the peer's answer
 	Serving    int // requests of the peer that wait for our answer
@@ -46,6 +48,7 @@ func (s *Socket) Stats() Stats {
 		TooBig: c.tooBig.Load(), QueueFull: c.queueFull.Load(),
 		PendingFull: c.pendingFull.Load(), Overloaded: c.overloaded.Load(),
 		BinaryDropped: c.binaryDropped.Load(), Panics: c.panics.Load(),
+		Dropped: c.dropped.Load(), Pauses: c.pauses.Load(),
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,6 +19,7 @@ var tagPrefix = []byte("__typedsocket_")
 
 // tag answers a request of the carrier's own methods.
 func (r *Request) tag() {
+	r.Erase() // it holds what the peer likes
 	switch r.method {
 	case setTag, removeTag:
 		if !tagBounded(r.Body()) {

@@ -10,7 +10,7 @@
 // What it promises: bounds in bytes of memory for own frames, for a flow and
 // for all flows together; a push beyond a bound is refused with a FullError
 // and changes nothing. What it never does: block, drop what it accepted
-// (except by Drain), look at the bytes, or start a goroutine.
+// (except by Drain and DropFlows), look at the bytes, or start a goroutine.
 //
 // A Queue is not safe for concurrent use; its socket's mutex guards it.
 package queue

@@ -16,11 +16,17 @@ const quantum = 1 << 10
 type Item struct {
 	Buf    *buffer.Buffer
 	Binary bool
+	flow   bool
 	// Sent, when set, is called once: with true when the frame has left, with
 	// false when it was dropped or the connection broke while it was written.
-	// It runs on the socket's writer and must not block.
+	// It runs on a goroutine of the socket and must not block.
 	Sent func(left bool)
+	// Owner is whoever queued the frame, or nil. The queue does not look at it.
+	Owner any
 }
+
+// OfFlow reports whether the frame was queued in a flow, and not as an own one.
+func (i *Item) OfFlow() bool { return i.flow }
 
 // End gives the frame's memory back and tells its owner. It is for whoever took
 // the item out of the queue, once.
@@ -96,6 +102,7 @@ func (q *Queue) PushOwn(item Item) error {
 	if q.own.bytes+size > q.limits.Own {
 		return &FullError{Queued: q.own.bytes, Size: size, Limit: q.limits.Own}
 	}
+	item.flow = false
 	q.own.push(item)
 	return nil
 }
@@ -119,6 +126,7 @@ func (q *Queue) Push(name string, item Item) error {
 		q.flows[name] = f
 		q.join(f)
 	}
+	item.flow = true
 	f.frames.push(item)
 	q.waits += size
 	return nil
@@ -158,6 +166,15 @@ func (q *Queue) Drain(drop func(Item)) {
 		}
 		drop(item)
 	}
+}
+
+// DropFlows takes everything out but the own frames and hands each frame to
+// drop, a flow's frames in their order.
+func (q *Queue) DropFlows(drop func(Item)) {
+	for q.turn != nil {
+		drop(q.take(q.turn))
+	}
+	q.misses = 0
 }
 
 // take removes a flow's first frame, and the flow when that was its last.

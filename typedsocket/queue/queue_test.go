@@ -184,13 +184,35 @@ func (o *oracle) pop() (string, bool) {
 	return "", false
 }
 
+// drop forgets everything but the own frames.
+func (o *oracle) drop() {
+	o.ring = nil
+	clear(o.flows)
+}
+
 func TestQueueAgreesWithTheSlowOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := New(roomy)
 		o := &oracle{flows: map[string][]oracleFrame{}, deficit: map[string]int{}}
 		next := 0
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
-			switch rapid.IntRange(0, 4).Draw(t, "op") {
+			switch rapid.IntRange(0, 20).Draw(t, "op") / 4 {
+			case 5:
+				waiting := 0
+				for _, f := range o.flows {
+					waiting += len(f)
+				}
+				q.DropFlows(func(i Item) {
+					if !i.OfFlow() {
+						t.Fatal("dropped an own frame")
+					}
+					waiting--
+					i.Buf.Release()
+				})
+				if _, flows := q.Bytes(); waiting != 0 || flows != 0 {
+					t.Fatalf("%d frames too few were dropped, %d bytes remain", waiting, flows)
+				}
+				o.drop()
 			case 0:
 				l := fmt.Sprintf("%06d", next)
 				next++
@@ -219,6 +241,28 @@ func TestQueueAgreesWithTheSlowOracle(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestDropFlowsKeepsOwnFramesAndTheOrderOfAFlow.
+func TestDropFlowsKeepsOwnFramesAndTheOrderOfAFlow(t *testing.T) {
+	q := New(roomy)
+	for _, l := range []string{"a1", "b1", "a2", "b2", "a3"} {
+		mustPush(t, q, l[:1], frame(l, 70_000))
+	}
+	if err := q.PushOwn(frame("o1", 10)); err != nil {
+		t.Fatal(err)
+	}
+	of := map[string]string{}
+	q.DropFlows(func(i Item) { l := label(i, 2); of[l[:1]] += l[1:]; i.Buf.Release() })
+	if of["a"] != "123" || of["b"] != "12" || len(of) != 2 || q.active != 0 || len(q.flows) != 0 {
+		t.Fatalf("dropped %v, %d flows are left", of, q.active)
+	}
+	mustPush(t, q, "a", frame("a4", 10))
+	got := ""
+	q.Drain(func(i Item) { got += label(i, 2); i.Buf.Release() })
+	if got != "o1a4" {
+		t.Fatalf("left were %s", got)
+	}
 }
 
 func TestAnEmptyQueueKeepsNoFlow(t *testing.T) {
