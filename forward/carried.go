@@ -46,6 +46,7 @@ func (c *carried) forward() typedsocket.Forward {
 	f := typedsocket.Forward{
 		Method: c.route.method, Timeout: contract.ForwardTimeout,
 		Judge: c.judge, Failed: c.failed, Ended: c.ended,
+		Left: c.f.metrics.requestInside, AnswerLeft: c.f.metrics.answerInside,
 	}
 	if c.cost.direction == up {
 		f.Flow, f.AnswerFlow = c.node, flowOfCloudly

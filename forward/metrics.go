@@ -1,6 +1,8 @@
 package forward
 
 import (
+	"time"
+
 	"serve.zone/relay/contract"
 	"serve.zone/relay/duty"
 )
@@ -93,7 +95,22 @@ type metrics struct {
 	unbound   *duty.By[departure, duty.Counter]
 	inFlight  *duty.By[direction, duty.Gauge]
 	heldBytes *duty.Gauge
+
+	// Of the histogram of what frames spend inside, bound once: a method value
+	// for each request would be an allocation on the forwarding path.
+	requestInside, answerInside func(time.Duration)
 }
+
+// message is what travels, as a label.
+type message uint8
+
+const (
+	aRequest message = iota
+	anAnswer
+	messages
+)
+
+func (k message) String() string { return [messages]string{"request", "answer"}[k] }
 
 func (f *Forward) newMetrics() metrics {
 	m := duty.NewMetrics(Name)
@@ -106,8 +123,10 @@ func (f *Forward) newMetrics() metrics {
 	}
 	m.Func("relay_forward_bound_nodes", "Nodes that have a session here.", count(func() int { return len(f.table.bindings) }))
 	m.Func("relay_forward_unconfirmed_nodes", "Nodes whose session is older than the one to Cloudly.", count(func() int { return f.table.unconfirmed() }))
+	inside := duty.HistogramBy(m, "relay_forward_inside_seconds",
+		"Time that a forwarded message spends inside the relay, from its last byte read to its frame written.", "message", messages)
 	return metrics{
-		set: m,
+		set: m, requestInside: inside.Of(aRequest).Observe, answerInside: inside.Of(anAnswer).Observe,
 		ended: duty.CounterBy2(m, "relay_forward_carried_requests_total", "Forwarded requests that have ended, by how.",
 			"direction", directions, "outcome", outcomes),
 		refused: duty.CounterBy2(m, "relay_forward_refused_requests_total", "Requests that did not pass, by the name of the refusal.",

@@ -31,6 +31,10 @@ type Forward struct {
 	// error) into the text and data of the refusal that the source gets. The
 	// default is the failure that names no cause.
 	Failed func(error) (text string, data []byte)
+	// Left and AnswerLeft, when set, are told when the request, and its answer,
+	// was written to the connection: with the time since it had been read whole.
+	// They run on the writer of the socket and must not block.
+	Left, AnswerLeft func(time.Duration)
 	// Ended, when set, is called once when a forward that was begun is over:
 	// with nil after an answer went back, or with the reason why none did. It
 	// must not block, and runs on whichever goroutine ended it, but never
@@ -87,7 +91,7 @@ func (r *Request) Forward(dst *Socket, f Forward) error {
 	if err == nil {
 		// The buffer is the destination's from the moment it is queued.
 		err = dst.submit(outgoing{method: f.Method, id: w.id, instance: w.instance, flow: f.Flow,
-			item: queue.Item{Buf: r.buf, Owner: w}, timeout: f.Timeout, waiter: w})
+			item: queue.Item{Buf: r.buf, Owner: w, Passed: f.Left}, timeout: f.Timeout, waiter: w})
 		if err != nil {
 			r.s.takeBack(w)
 		}
@@ -171,7 +175,7 @@ func (w *forwardWaiter) failed(err error) {
 		w.r.s.guard(func() { text, data = w.f.Failed(err) })
 	}
 	// Among the own frames: it is ours, and nothing of the destination's.
-	w.back(buffer.Of(null), envelope.AppendError(nil, text, data), nil, "")
+	w.back(buffer.Of(null), envelope.AppendError(nil, text, data), nil, "") // without a stamp
 	w.over(err)
 }
 
@@ -221,6 +225,7 @@ func (w *forwardWaiter) back(b *buffer.Buffer, errorValue, retryValue []byte, fl
 	w.r.s.untrack(w)
 	w.r.end(requestForwarded)
 	w.r.buf = nil
+	w.r.passed = w.f.AnswerLeft
 	return w.r.answer(b, errorValue, retryValue, flow)
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"runtime/debug"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -40,6 +41,7 @@ func (s *Socket) read() {
 			s.link.wipe(false)
 			continue
 		}
+		b.Stamp(time.Now())
 		s.counts.framesIn.Add(1)
 		s.counts.bytesIn.Add(uint64(b.Len()))
 		if s.cfg.Recorder != nil {

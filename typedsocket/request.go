@@ -34,9 +34,10 @@ type Request struct {
 	// What the answer repeats, in memory of its own: the buffer is composed
 	// anew when the request is forwarded.
 	method   string
-	counted  int    // the memory that Socket.held counts for it
-	id       []byte // JSON token
-	instance []byte // JSON token; nil from a 3.x peer
+	counted  int                 // the memory that Socket.held counts for it
+	passed   func(time.Duration) // of a forwarded answer, once it has left
+	id       []byte              // JSON token
+	instance []byte              // JSON token; nil from a 3.x peer
 }
 
 // The states of a request.
@@ -199,7 +200,7 @@ func (r *Request) dropped() {
 // socket, since the peer does not read its answers: dropping one would leave it
 // waiting for ever, keeping them all has no bound.
 func (r *Request) queue(flow string, b *buffer.Buffer) error {
-	err := r.s.push(flow, queue.Item{Buf: b, Owner: r})
+	err := r.s.push(flow, queue.Item{Buf: b, Owner: r, Passed: r.passed})
 	if err == nil {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 const (
@@ -54,6 +55,7 @@ type Buffer struct {
 	start, end int    // the payload is mem[start:end]
 	class      int    // index into pools, or -1
 	erase      bool
+	stamp      time.Time
 }
 
 // Get returns an empty buffer with room for a payload of n bytes.
@@ -66,7 +68,7 @@ func Get(n int) *Buffer {
 		if b, ok := pools[i].Get().(*Buffer); ok {
 			b.mem = b.mem[:cap(b.mem)]
 			b.start, b.end = HeadRoom, HeadRoom
-			b.class = i
+			b.class, b.stamp = i, time.Time{}
 			return b
 		}
 		return &Buffer{mem: make([]byte, HeadRoom+size+TailRoom), start: HeadRoom, end: HeadRoom, class: i}
@@ -80,6 +82,13 @@ func Of(p []byte) *Buffer {
 	b.Append(p)
 	return b
 }
+
+// Stamp notes when the message in the buffer came.
+func (b *Buffer) Stamp(t time.Time) { b.stamp = t }
+
+// Stamped returns what Stamp noted, the zero time for a message that came from
+// nowhere.
+func (b *Buffer) Stamped() time.Time { return b.stamp }
 
 // Bytes returns the payload. It aliases the buffer and is good until the
 // buffer is changed or released.

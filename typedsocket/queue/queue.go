@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"time"
 
 	"serve.zone/relay/typedsocket/buffer"
 )
@@ -21,6 +22,9 @@ type Item struct {
 	// false when it was dropped or the connection broke while it was written.
 	// It runs on a goroutine of the socket and must not block.
 	Sent func(left bool)
+	// Passed, when set, is called when a frame whose memory has a stamp has left,
+	// under the rules of Sent: with the time since the stamp.
+	Passed func(time.Duration)
 	// Owner is whoever queued the frame, or nil. The queue does not look at it.
 	Owner any
 }
@@ -31,9 +35,13 @@ func (i *Item) OfFlow() bool { return i.flow }
 // End gives the frame's memory back and tells its owner. It is for whoever took
 // the item out of the queue, once.
 func (i Item) End(left bool) {
+	stamp := i.Buf.Stamped()
 	i.Buf.Release()
 	if i.Sent != nil {
 		i.Sent(left)
+	}
+	if i.Passed != nil && left && !stamp.IsZero() {
+		i.Passed(time.Since(stamp))
 	}
 }
 
