@@ -86,6 +86,7 @@ func (a *Appliance) hooks() cloudly.Hooks {
 				}
 			}
 		},
+		OnCustodyHeard: a.forward.Suspend,
 		OnCustodyEnded: a.dropCustody,
 	}
 }

@@ -33,7 +33,9 @@ type part struct {
 	pulls []func(ctx context.Context, sock *typedsocket.Socket) error
 
 	// What follows is told in the order of the parts, under the rules of
-	// cloudly.Hooks and forward.Config: nothing of it may block.
+	// cloudly.Hooks and forward.Config: nothing of it may block. A panic in bound
+	// or unbound is logged and keeps nobody else from being told; one in the
+	// others ends the relay.
 	registered func(sock *typedsocket.Socket, accepted cloudly.Accepted)
 	lost       func(why error)
 	configured func(contract.ClusterConfiguration)

@@ -152,7 +152,7 @@ func (s *Session) sendRegistration(a *attempt, request contract.RelayRegistratio
 func (s *Session) call(ctx context.Context, a *attempt, method string, request []byte) (*typedsocket.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, callBound)
 	defer cancel()
-	answer, err := a.sock.Call(ctx, method, request, typedsocket.CallOptions{Timeout: callWait, Erase: true})
+	answer, err := a.sock.Call(ctx, method, request, typedsocket.CallOptions{Timeout: callWait, Erase: true, Refused: s.listening(a.sock)})
 	if err != nil {
 		return nil, fmt.Errorf("cloudly: %w", err)
 	}

@@ -70,8 +70,8 @@ type Methods struct {
 	GetConfiguration  string // contract.DefaultMethodGetConfiguration if empty
 }
 
-// Hooks are called by the session's loop, in the order of what happened, never two
-// at once. What comes next waits for them, so they must not wait for the network
+// Hooks are called by the session's loop (but for OnCustodyHeard), in the order of
+// what happened, never two at once. What comes next waits for them, so they must not wait for the network
 // nor for anything that waits for the session. Any of them may be nil.
 type Hooks struct {
 	// OnRegistered is called for every accepted registration, before anything
@@ -81,6 +81,12 @@ type Hooks struct {
 	// socket, when that session is over. After an end of custody it follows
 	// OnCustodyEnded.
 	OnLost func(why error)
+	// OnCustodyHeard is called as soon as a refusal was read that ends custody, on
+	// whichever goroutine read it and before anything behind it is looked at: from
+	// now on nothing more is forwarded over sock. OnCustodyEnded follows, or OnLost.
+	// It may be called more than once, must not block, and may call nothing of the
+	// session.
+	OnCustodyHeard func(sock *typedsocket.Socket)
 	// OnCustodyEnded drops what the relay holds for its nodes (contract §6.2).
 	// Nothing is sent and no request is served before it returns.
 	OnCustodyEnded func(name contract.RefusalName)

@@ -187,7 +187,7 @@ func (s *Session) getConfiguration(ctx context.Context, a *attempt) error {
 	defer clear(request)
 	ctx, cancel := context.WithTimeout(ctx, configurationBound)
 	defer cancel()
-	answer, err := a.sock.Call(ctx, s.cfg.Methods.GetConfiguration, request, typedsocket.CallOptions{Timeout: configurationWait, Erase: true})
+	answer, err := a.sock.Call(ctx, s.cfg.Methods.GetConfiguration, request, typedsocket.CallOptions{Timeout: configurationWait, Erase: true, Refused: s.listening(a.sock)})
 	if err != nil {
 		if refused := (*typedsocket.RemoteError)(nil); errors.As(err, &refused) {
 			a.identity.doubt()

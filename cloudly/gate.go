@@ -1,6 +1,8 @@
 package cloudly
 
 import (
+	"sync/atomic"
+
 	"serve.zone/relay/contract"
 	"serve.zone/relay/typedsocket"
 )
@@ -20,6 +22,10 @@ type gate struct {
 	handler typedsocket.Handler
 	refused func(name contract.RefusalName) // counts
 	guard   func(func()) (returned bool)    // recovers from panics and reports them
+
+	// barred is set by whoever reads that custody ends, and looked at before
+	// anything is served: the loop shuts the gate a little later.
+	barred atomic.Bool
 
 	lock  chan struct{}          // has room for the one that holds it
 	mode  gateMode               // guarded by lock
@@ -48,8 +54,10 @@ const (
 func (g *gate) serve(r *typedsocket.Request) {
 	defer g.enter()()
 	switch {
-	case g.mode == gateOpen:
+	case g.mode == gateOpen && !g.barred.Load():
 		g.hand(r)
+	case g.mode == gateOpen:
+		g.refuse(r, contract.RelayNotReady, "custody has ended")
 	case g.mode == gateShut:
 		g.refuse(r, contract.RelayNotReady, "no registration of this relay stands on this socket")
 	case len(g.held) >= heldRequests || g.bytes+r.Size() > heldBytes:
@@ -93,15 +101,24 @@ func (g *gate) open() {
 	for len(g.held) > 0 {
 		r := g.held[0]
 		g.held = g.held[1:]
+		if g.barred.Load() {
+			g.refuse(r, contract.RelayNotReady, "custody has ended")
+			continue
+		}
 		g.hand(r)
 	}
 	g.held, g.bytes = nil, 0
 }
 
+// bar refuses what comes from now on, until the gate has been shut and opened
+// again. It does not wait for the request that is being served.
+func (g *gate) bar() { g.barred.Store(true) }
+
 // shut refuses what is held and what comes.
 func (g *gate) shut() {
 	defer g.enter()()
 	g.mode = gateShut
+	g.barred.Store(false)
 	for _, r := range g.held {
 		g.refuse(r, contract.RelayNotReady, "the registration of this relay was not accepted")
 	}

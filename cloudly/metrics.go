@@ -3,6 +3,7 @@ package cloudly
 import (
 	"serve.zone/relay/contract"
 	"serve.zone/relay/duty"
+	"serve.zone/relay/typedsocket"
 )
 
 // metrics are what the session counts.
@@ -63,6 +64,8 @@ func (s *Session) newMetrics() metrics {
 	m.Func("relay_cloudly_next_attempt_seconds", "Time until the next attempt or registration; 0 when none is awaited.", func() float64 {
 		return s.untilNext(s.peek()).Seconds()
 	})
+	duty.FuncBy(m, "relay_cloudly_carrier_events_total", "What the carrier met on sockets to Cloudly, those that have ended among them.",
+		"event", typedsocket.Counts, func(c typedsocket.Count) float64 { return float64(s.count(c)) })
 	return metrics{
 		set:            m,
 		attempts:       m.Counter("relay_cloudly_attempts_started_total", "Attempts to have a session."),

@@ -69,11 +69,39 @@ func dialTrouble(err error) trouble {
 // Call calls Cloudly on a socket that OnRegistered gave, and hears what the answer
 // says about custody. It is how duties call Cloudly.
 func (s *Session) Call(ctx context.Context, sock *typedsocket.Socket, method string, request []byte, o typedsocket.CallOptions) (*typedsocket.Answer, error) {
+	o.Refused = s.listening(sock)
 	answer, err := sock.Call(ctx, method, request, o)
 	if err != nil {
 		s.Heard(sock, err)
 	}
 	return answer, err
+}
+
+// listening returns what looks at the errors of a call on sock where they are
+// read. What it hears is told to the loop by the call's own goroutine.
+func (s *Session) listening(sock *typedsocket.Socket) func(*typedsocket.RemoteError) {
+	return func(refused *typedsocket.RemoteError) {
+		if _, ok := custodyName(refused); ok {
+			s.bar(sock)
+		}
+	}
+}
+
+// bar keeps anything more of the old custody from being served or forwarded, before
+// the loop ends it (contract §6.2). It returns the attempt that the socket belongs
+// to, false for a socket of an earlier one.
+func (s *Session) bar(sock *typedsocket.Socket) (epoch uint64, ok bool) {
+	s.mu.Lock()
+	a := s.live
+	s.mu.Unlock()
+	if a == nil || a.sock != sock {
+		return 0, false
+	}
+	a.gate.bar()
+	if hook := s.cfg.Hooks.OnCustodyHeard; hook != nil {
+		s.guard(func() { hook(sock) })
+	}
+	return a.epoch, true
 }
 
 // Heard tells the session how one of the relay's own calls on sock failed. One of
@@ -94,7 +122,7 @@ func (s *Session) HeardForwarded(sock *typedsocket.Socket, data []byte) {
 }
 
 func (s *Session) heard(sock *typedsocket.Socket, name contract.RefusalName) {
-	if epoch, ok := s.epochOf(sock); ok {
+	if epoch, ok := s.bar(sock); ok {
 		s.post(mail{event: event{kind: evHeard, epoch: epoch, name: name}})
 	}
 }

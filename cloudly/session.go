@@ -34,6 +34,9 @@ type Session struct {
 	mu    sync.Mutex // guards what follows
 	shown shown
 	live  *attempt // the latest that came to a socket
+	// sockets are those that have not been counted, gone what those counted for.
+	sockets map[*typedsocket.Socket]struct{}
+	gone    typedsocket.Tally
 }
 
 // attempt is one try to have a session, with its socket when it came to one.
@@ -53,7 +56,7 @@ type attempt struct {
 // New returns a session that Run begins. What is wrong with the configuration is
 // told by Config.Validate, and by Run.
 func New(c Config) *Session {
-	s := &Session{cfg: c.withDefaults(), start: time.Now(), inbox: newInbox(), done: make(chan struct{})}
+	s := &Session{cfg: c.withDefaults(), start: time.Now(), inbox: newInbox(), done: make(chan struct{}), sockets: map[*typedsocket.Socket]struct{}{}}
 	s.keeper = newKeeper(c.Credential, func(fresh bool, unusual *CredentialError) {
 		s.post(mail{event: event{kind: evCredential, fresh: fresh}, unusual: unusual})
 	})
@@ -215,23 +218,28 @@ func (s *Session) adopt(sock *typedsocket.Socket) {
 	a.sock = sock
 	s.mu.Lock()
 	s.live = a
+	s.sockets[sock] = struct{}{}
 	s.mu.Unlock()
 	s.tasks.Go(func() {
 		<-sock.Ending()
 		s.post(mail{event: event{kind: evLost, epoch: a.epoch}, trouble: socketLost, err: sock.Err()})
 		<-sock.Done()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.sockets, sock)
+		s.gone.Add(sock.Stats())
 	})
 }
 
-// epochOf returns the attempt that a socket belongs to. False means that it is not
-// the socket of today: what is heard on an older one means nothing any more.
-func (s *Session) epochOf(sock *typedsocket.Socket) (uint64, bool) {
+// count adds one of the carrier's counts up, over all sockets so far.
+func (s *Session) count(c typedsocket.Count) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.live == nil || s.live.sock != sock {
-		return 0, false
+	n := s.gone[c]
+	for sock := range s.sockets {
+		n += sock.Stats().Of(c)
 	}
-	return s.live.epoch, true
+	return n
 }
 
 // discard ends what mail carries that nobody looks at.

@@ -77,6 +77,14 @@ func CounterBy2[A, B Enum](m *Metrics, name, help, labelA string, countA A, labe
 	return b
 }
 
+// FuncBy makes a counter for each value of an enum that is read when it is shown.
+// read must not block, must not read these Metrics, and its numbers only grow.
+func FuncBy[E Enum](m *Metrics, name, help, label string, count E, read func(E) float64) {
+	addBy(m, name, help, KindCounter, namesOf(name, label, count), func(i int) source {
+		return source{read: func() float64 { return read(E(i)) }}
+	})
+}
+
 func addBy(m *Metrics, name, help string, kind MetricKind, labels [][]Label, at func(int) source) {
 	if len(labels) == 0 || len(labels) > maxSeries {
 		panic(fmt.Sprintf("duty: metrics: %s has %d series, want 1 to %d", name, len(labels), maxSeries))

@@ -68,18 +68,25 @@ func (c *carried) judge(a *typedsocket.ForwardedAnswer) error {
 	if a.Facts.Streams > 0 {
 		return errStreams
 	}
-	if c.cost.direction == up && !a.Accepted && contract.IsForwardedCustodyRefusal(a.ErrorData) {
-		c.heardStale(a.ErrorData)
-	}
 	if c.registration != nil && a.Accepted {
 		if err := c.judgeRegistration(a.Response); err != nil {
 			return err
 		}
 	}
+	err := c.pass(a.Accepted)
+	// Behind the verdict: the answer itself is forwarded all the same (O10).
+	if c.cost.direction == up && !a.Accepted && contract.IsForwardedCustodyRefusal(a.ErrorData) {
+		c.heardStale(a.ErrorData)
+	}
+	return err
+}
+
+// pass decides about an answer by the state of the room.
+func (c *carried) pass(accepted bool) error {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
 	switch {
-	case c.registration != nil && a.Accepted: // judged, and taken over
+	case c.registration != nil && accepted: // judged, and taken over
 	case c.epoch != c.f.table.epoch:
 		return refusal(contract.RelayNotReady, "the session to Cloudly that it belongs to is over")
 	case c.cost.direction == down:

@@ -29,6 +29,18 @@ func (f *Forward) UpstreamRegistered(sock *typedsocket.Socket) {
 	}
 }
 
+// Suspend tells that a refusal was read on the socket to Cloudly that ends
+// custody. From when it returns nothing more is forwarded, in either direction;
+// DropCustody or UpstreamLost follows. It calls no hook and does not wait.
+func (f *Forward) Suspend(sock *typedsocket.Socket) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.upstream == sock && f.table.attached {
+		f.upstream = nil
+		f.table.detach()
+	}
+}
+
 // UpstreamLost tells that the session to Cloudly is gone. What waits for an
 // answer fails with its socket. Bindings stay, for escrow; no more sockets are
 // closed when it returns. The socket is remembered: it may still send what nodes

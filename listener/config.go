@@ -85,15 +85,15 @@ func New(cfg Config) *Listener {
 		panic("listener: Listen, Address and GetCertificate must be set")
 	}
 	l := &Listener{
-		cfg:     cfg,
-		routes:  newTable(cfg.Routes),
-		log:     cfg.Log.With(),
-		metrics: newMetrics(),
-		state:   starting,
-		since:   time.Now(),
-		conns:   map[*Conn]struct{}{},
-		full:    map[duty.EventType]time.Time{},
+		cfg:    cfg,
+		routes: newTable(cfg.Routes),
+		log:    cfg.Log.With(),
+		state:  starting,
+		since:  time.Now(),
+		conns:  map[*Conn]struct{}{},
+		full:   map[duty.EventType]time.Time{},
 	}
+	l.metrics = l.newMetrics()
 	l.http = &http.Server{
 		Handler:                      http.HandlerFunc(l.serveHTTP),
 		ReadHeaderTimeout:            headerWait,

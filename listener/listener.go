@@ -34,8 +34,9 @@ type Listener struct {
 	bound    netip.AddrPort
 	slots    int // sockets that stand or are being upgraded
 	conns    map[*Conn]struct{}
-	running  int           // goroutines and handlers that Close waits for
-	rested   chan struct{} // closed when running is 0; nil while nobody waits
+	gone     typedsocket.Tally // of sockets that were released
+	running  int               // goroutines and handlers that Close waits for
+	rested   chan struct{}     // closed when running is 0; nil while nobody waits
 	full     map[duty.EventType]time.Time
 }
 

@@ -1,6 +1,9 @@
 package listener
 
-import "serve.zone/relay/duty"
+import (
+	"serve.zone/relay/duty"
+	"serve.zone/relay/typedsocket"
+)
 
 // Name is the name of this duty.
 const Name = "listener"
@@ -19,8 +22,10 @@ type metrics struct {
 	calls              *duty.By2[role, outcome, duty.Counter]
 }
 
-func newMetrics() *metrics {
+func (l *Listener) newMetrics() *metrics {
 	m := duty.NewMetrics(Name)
+	duty.FuncBy(m, "relay_listener_carrier_events_total", "What the carrier met on sockets of nodes and ingresses, those that have ended among them.",
+		"event", typedsocket.Counts, func(c typedsocket.Count) float64 { return float64(l.count(c)) })
 	return &metrics{
 		set:                m,
 		connections:        m.Gauge("relay_listener_open_connections", "TCP connections that are open, sockets among them."),
@@ -33,6 +38,19 @@ func newMetrics() *metrics {
 		closed:             duty.CounterBy(m, "relay_listener_closed_sockets_total", "Sockets that ended, by cause.", "cause", causes),
 		calls:              duty.CounterBy2(m, "relay_listener_typed_requests_total", "Typed requests, by the role of their socket and by what became of them.", "role", roles, "outcome", outcomes),
 	}
+}
+
+// count adds one of the carrier's counts up, over all sockets so far.
+func (l *Listener) count(c typedsocket.Count) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.gone[c]
+	for conn := range l.conns {
+		if conn.sock != nil {
+			n += conn.sock.Stats().Of(c)
+		}
+	}
+	return n
 }
 
 // Metrics returns what the listener counts.

@@ -148,6 +148,9 @@ func (l *Listener) hold(c *Conn, sock *typedsocket.Socket) {
 func (l *Listener) release(c *Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if c != nil {
+		l.gone.Add(c.sock.Stats())
+	}
 	delete(l.conns, c)
 	l.slots--
 	l.endLocked()

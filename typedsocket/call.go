@@ -18,6 +18,10 @@ type CallOptions struct {
 	Flow string
 	// Erase zeroes the request's memory once it has left.
 	Erase bool
+	// Refused, when set, sees an answer that carries an error before anything
+	// that the peer sent behind it is looked at. It runs on the socket's reader
+	// and must not block.
+	Refused func(*RemoteError)
 	// Streams are those whose descriptors stand in the request. Their open
 	// deadline begins when the request is queued, and they are aborted when
 	// the call fails.
@@ -111,7 +115,7 @@ func (s *Socket) send(ctx context.Context, method, id string, request []byte, o 
 	}
 	var head, tail [256]byte
 	b.Wrap(envelope.AppendRequestHead(head[:0], method), envelope.AppendRequestTail(tail[:0], id, instance))
-	w := &callWaiter{s: s, method: method, id: id, instance: instance, done: make(chan callResult, 1)}
+	w := &callWaiter{s: s, refused: o.Refused, method: method, id: id, instance: instance, done: make(chan callResult, 1)}
 	err := s.submit(outgoing{method: method, id: id, instance: instance, flow: o.Flow,
 		item: queue.Item{Buf: b, Owner: w}, timeout: o.Timeout, waiter: w})
 	if err != nil {
@@ -140,6 +144,7 @@ func (s *Socket) send(ctx context.Context, method, id string, request []byte, o 
 type callWaiter struct {
 	s                    *Socket
 	method, id, instance string
+	refused              func(*RemoteError)
 	done                 chan callResult // has room for the one result
 }
 
@@ -161,6 +166,9 @@ func (w *callWaiter) answered(b *buffer.Buffer, f *envelope.Frame) {
 	r := w.judge(b, f)
 	if r.answer == nil {
 		discard(b)
+	}
+	if refusal, ok := r.err.(*RemoteError); ok && w.refused != nil {
+		w.s.guard(func() { w.refused(refusal) })
 	}
 	w.done <- r
 }

@@ -1,0 +1,54 @@
+package appliance
+
+import (
+	"sync"
+	"testing"
+
+	"serve.zone/relay/contract"
+	"serve.zone/relay/simulate"
+)
+
+// Contract §6.2: no push of the old custody leaves after the refusal was read. What
+// Cloudly sent behind its refusal was read after it.
+func TestR20_R24_APushBehindTheRefusalIsNotServed(t *testing.T) {
+	for name, c := range map[string]struct {
+		method string
+		cause  func(r *rig, a *wire)
+	}{
+		"registration": {relayCall, func(r *rig, _ *wire) {
+			r.cloudly.Script(relayCall, simulate.RefuseNamed(contract.RelayNodeForeign, "moved"))
+			r.again()
+		}},
+		"an answer on its way to a node": {protection, func(r *rig, a *wire) { r.cloudly.RotateCredential(); a.report() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			served := 0
+			for range 20 {
+				bubble(t, func(t *testing.T) {
+					r, a, b := holding(t, change{})
+					var pushing sync.WaitGroup
+					for range 4 {
+						pushing.Go(func() {
+							for range 15 {
+								r.sentTo(b, 1)
+							}
+						})
+					}
+					c.cause(r, a)
+					pushing.Wait()
+					after(0)
+					refused := false
+					for _, m := range r.cloudly.Frames().Messages() {
+						refused = refused || m.Sent && m.Method == c.method && m.Refused
+						if answer, ok := r.cloudly.Frames().Answer(m); refused && m.Sent && m.Request && m.Method == assignment && ok && !answer.Refused {
+							served++
+						}
+					}
+				})
+			}
+			if served > 0 {
+				t.Errorf("%d pushes were served that came behind the refusal", served)
+			}
+		})
+	}
+}
