@@ -2,8 +2,6 @@ package appliance
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -11,6 +9,7 @@ import (
 	"serve.zone/relay/cloudly"
 	"serve.zone/relay/contract"
 	"serve.zone/relay/duty"
+	"serve.zone/relay/duty/field"
 	"serve.zone/relay/forward"
 	"serve.zone/relay/listener"
 	"serve.zone/relay/operator"
@@ -24,6 +23,7 @@ type Appliance struct {
 	cfg    Config
 	events *duty.Events
 
+	trusted  *authorities
 	cloudly  *cloudly.Session
 	forward  *forward.Forward
 	listener *listener.Listener
@@ -45,15 +45,15 @@ func build(cfg Config, kinds []duty.EventKind, more func(*Appliance) []part) (*A
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	authorities, err := roots(cfg.Settings.Cloudly.CAFile)
-	if err != nil {
+	trusted := &authorities{file: cfg.Settings.Cloudly.CAFile, wall: cfg.Wall}
+	if err := trusted.load(); err != nil {
 		return nil, err
 	}
 	known, err := catalogue(kinds)
 	if err != nil {
 		return nil, err
 	}
-	a := &Appliance{cfg: cfg, failed: make(chan error, 1), recertify: make(chan struct{}, 1)}
+	a := &Appliance{cfg: cfg, trusted: trusted, failed: make(chan error, 1), recertify: make(chan struct{}, 1)}
 	a.events = duty.NewEvents(duty.EventsConfig{Catalogue: known, Log: cfg.Log, Wall: cfg.Wall})
 	a.relay = newWhole(cfg)
 	a.cert = origincert.NewFiles(origincert.FilesConfig{
@@ -70,7 +70,7 @@ func build(cfg Config, kinds []duty.EventKind, more func(*Appliance) []part) (*A
 	if more != nil {
 		added = more(a)
 	}
-	upstream := a.cloudlyConfig(authorities, added)
+	upstream := a.cloudlyConfig(added)
 	if err := upstream.Validate(); err != nil {
 		return nil, err // Run would find it too, but by then much is bound (contract §4)
 	}
@@ -81,7 +81,7 @@ func build(cfg Config, kinds []duty.EventKind, more func(*Appliance) []part) (*A
 	// answer that arrives meanwhile finds no binding.
 	a.parts = append([]part{
 		{duty: a.relay},
-		{duty: a.cloudly, metrics: a.cloudly.Metrics(), run: a.cloudly.Run, reload: a.cloudly.Reload},
+		{duty: a.cloudly, metrics: a.cloudly.Metrics(), run: a.cloudly.Run, reload: a.reloadCloudly},
 		{duty: a.forward, metrics: a.forward.Metrics()},
 		{duty: a.listener, metrics: a.listener.Metrics()},
 		{duty: origincert.Duty{Source: a.cert, Wall: cfg.Wall}, metrics: a.cert.Metrics(), run: a.watchCertificate, reload: a.reloadCertificate},
@@ -94,12 +94,11 @@ func build(cfg Config, kinds []duty.EventKind, more func(*Appliance) []part) (*A
 	return a, nil
 }
 
-func (a *Appliance) cloudlyConfig(authorities *x509.CertPool, added []part) cloudly.Config {
+func (a *Appliance) cloudlyConfig(added []part) cloudly.Config {
 	s := a.cfg.Settings
 	c := cloudly.Config{
 		URL: s.Cloudly.URL, SocketPath: s.Protocol.SocketPath,
-		TLS:  &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12, Time: a.cfg.Wall},
-		Dial: a.cfg.Dial, Wall: a.cfg.Wall,
+		TLS: a.trusted.config, Dial: a.cfg.Dial, Wall: a.cfg.Wall,
 		Credential: cloudly.CredentialFile(s.Cloudly.CredentialFile),
 		Offer:      s.Protocol.Offer, Facts: a.facts, AllowLoopback: s.AllowLoopback,
 		Methods: cloudly.Methods{
@@ -176,8 +175,9 @@ func (a *Appliance) Start(ctx context.Context) error {
 	return nil
 }
 
-// Reload reads the credential and the certificate again, as on SIGHUP. It does
-// not wait for the files.
+// Reload reads the credential, the certificate and the authorities of Cloudly
+// again, as on SIGHUP, and has Cloudly dialled at once if that is waited for. Of
+// the files it waits for that of the authorities.
 func (a *Appliance) Reload() {
 	a.events.Publish(EventReloaded)
 	for _, p := range a.parts {
@@ -185,6 +185,16 @@ func (a *Appliance) Reload() {
 			p.reload()
 		}
 	}
+}
+
+// reloadCloudly reads what the session to Cloudly stands on. Authorities that cannot
+// be read leave those before.
+func (a *Appliance) reloadCloudly() {
+	if err := a.trusted.load(); err != nil {
+		a.cfg.Log.Error("cloudly-authorities-not-loaded", field.Error(err))
+	}
+	a.cloudly.Reload()
+	a.cloudly.Kick()
 }
 
 // fail notes the first failure that the relay cannot go on from.

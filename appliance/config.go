@@ -2,11 +2,9 @@ package appliance
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"time"
 
 	"serve.zone/relay/config"
@@ -68,24 +66,4 @@ func (c Config) validate() error {
 		return &UnsupportedError{Setting: "hub-listen", Needs: "the hub"}
 	}
 	return nil
-}
-
-// roots returns the authorities that Cloudly's certificate may come from: the
-// system's, and those of a PEM file.
-func roots(file string) (*x509.CertPool, error) {
-	if file == "" {
-		return nil, nil // crypto/tls takes the system's
-	}
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("cloudly-ca-file: %w", err)
-	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool() // a container may have none
-	}
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, errors.New("cloudly-ca-file: holds no certificate")
-	}
-	return pool, nil
 }

@@ -21,7 +21,7 @@ type part struct {
 	// run does the duty's standing work until the context ends. An error of its
 	// own accord ends the relay.
 	run func(ctx context.Context) error
-	// reload reads files again, as on SIGHUP. It does not block.
+	// reload reads files again, as on SIGHUP. It may wait for a file system.
 	reload func()
 
 	// serves are the methods of Cloudly that have the relay as their endpoint

@@ -2,6 +2,7 @@ package cloudly
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"time"
 
@@ -30,7 +31,7 @@ func (s *Session) dial(a *attempt, before *typedsocket.Socket) mail {
 	sock, err := typedsocket.Connect(a.ctx, typedsocket.Dial{
 		URL: s.cfg.URL + s.cfg.SocketPath,
 		Net: s.cfg.Dial,
-		TLS: s.cfg.TLS,
+		TLS: s.secured(),
 		Config: typedsocket.Config{
 			Peer:          Name,
 			Limits:        socketLimits,
@@ -55,6 +56,14 @@ func (s *Session) exchangeBearer(a *attempt, bearer contract.Secret) mail {
 		return failed(err, exchangeRefused, exchangeUnanswered)
 	}
 	return mail{event: event{kind: evExchanged}}
+}
+
+// secured returns the TLS configuration of the next attempt.
+func (s *Session) secured() *tls.Config {
+	if s.cfg.TLS == nil {
+		return nil
+	}
+	return s.cfg.TLS()
 }
 
 // exchange asks for an identity. A failure changes nothing that is held.

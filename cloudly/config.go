@@ -23,8 +23,9 @@ type Config struct {
 	URL string
 	// SocketPath is the path of the socket below it; "/" if empty.
 	SocketPath string
-	// TLS is used for https; nil means the defaults of crypto/tls.
-	TLS *tls.Config
+	// TLS returns what is used for https, for each attempt anew, so that its roots
+	// can change; nil means the defaults of crypto/tls.
+	TLS func() *tls.Config
 	// Dial opens connections; nil uses the network.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Wall is the wall clock; time.Now if nil. The age of an identity is judged
