@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,10 +21,9 @@ const reported = "reportRuntimeNetworkProtection"
 // ledger is the account of numbered reports: which of them Cloudly took, and
 // which of them a node was answered.
 type ledger struct {
-	pad string // makes each report so much longer
-
 	mu    sync.Mutex
-	sent  map[string]int // by node: the last number
+	pad   map[string]string // by node: what makes its reports longer
+	sent  map[string]int    // by node: the last number
 	taken map[numbered]int
 	acked map[numbered]bool
 	told  map[string]int // by what a node was told instead
@@ -36,7 +36,10 @@ type numbered struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{sent: map[string]int{}, taken: map[numbered]int{}, acked: map[numbered]bool{}, told: map[string]int{}}
+	return &ledger{
+		pad: map[string]string{}, sent: map[string]int{},
+		taken: map[numbered]int{}, acked: map[numbered]bool{}, told: map[string]int{},
+	}
 }
 
 // take is Cloudly's answer to a report.
@@ -56,12 +59,12 @@ func (l *ledger) take(node string, request []byte) ([]byte, error) {
 func (l *ledger) report(t *testing.T, p *simulate.Pallet, id string) error {
 	l.mu.Lock()
 	l.sent[id]++
-	own := numbered{id, l.sent[id]}
+	own, pad := numbered{id, l.sent[id]}, l.pad[id]
 	l.mu.Unlock()
 	body, err := json.Marshal(struct {
 		numbered
 		Pad string `json:"pad,omitempty"`
-	}{own, l.pad})
+	}{own, pad})
 	if err != nil {
 		t.Error(err)
 		return err
@@ -84,6 +87,14 @@ func (l *ledger) report(t *testing.T, p *simulate.Pallet, id string) error {
 	return nil
 }
 
+// What a node may be told in place of an answer, beside the names of refusals.
+const (
+	overloaded = string(contract.RelayOverloaded)
+	tooLate    = "unnamed: Internal server error" // no answer within the time that a forwarded call has
+	notAsked   = "not registered"                 // it did not ask
+	socketOver = "socket ended"
+)
+
 // toldOf names what a node was told in place of an answer.
 func toldOf(err error) string {
 	if name, ok := simulate.Named(err, contract.TransportRefusals()); ok {
@@ -96,9 +107,9 @@ func toldOf(err error) string {
 	case errors.As(err, &remote):
 		return "unnamed: " + remote.Text
 	case errors.Is(err, simulate.ErrNotRegistered):
-		return "not registered"
+		return notAsked
 	case errors.Is(err, typedsocket.ErrClosed):
-		return "socket ended"
+		return socketOver
 	}
 	return err.Error()
 }
@@ -122,8 +133,7 @@ func (l *ledger) wantBooks(t *testing.T) (acked, taken int) {
 	}
 	for told, times := range l.told {
 		switch told {
-		case string(contract.RelayNotReady), string(contract.RelayNodeSessionNotCurrent), "not registered", "socket ended",
-			"unnamed: Internal server error": // no answer within the time that a forwarded call has
+		case string(contract.RelayNotReady), string(contract.RelayNodeSessionNotCurrent), notAsked, socketOver, tooLate:
 		default:
 			t.Errorf("%d reports met %q", times, told)
 		}
@@ -135,7 +145,12 @@ func (l *ledger) wantBooks(t *testing.T) (acked, taken int) {
 func (l *ledger) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	clear(l.taken)
-	clear(l.acked)
 	l.taken, l.acked = map[numbered]int{}, map[numbered]bool{}
+}
+
+// lengthen makes the reports of a node so many bytes longer.
+func (l *ledger) lengthen(id string, bytes int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pad[id] = strings.Repeat("x", bytes)
 }

@@ -31,12 +31,12 @@ func (f *Forward) UpstreamRegistered(sock *typedsocket.Socket) {
 
 // Suspend tells that a refusal was read on the socket to Cloudly that ends
 // custody. From when it returns nothing more is forwarded, in either direction;
-// DropCustody or UpstreamLost follows. It calls no hook and does not wait.
+// DropCustody or UpstreamLost follows. It calls no hook and does not wait. The
+// socket is remembered, as UpstreamLost does.
 func (f *Forward) Suspend(sock *typedsocket.Socket) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.upstream == sock && f.table.attached {
-		f.upstream = nil
 		f.table.detach()
 	}
 }

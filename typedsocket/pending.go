@@ -96,17 +96,11 @@ func (s *Socket) forget(id, instance string) bool {
 // when method, correlation id and instance id are all three the same
 // (typedsocket.md §1.1); anything else matches nothing and is counted.
 func (s *Socket) answered(b *buffer.Buffer, f *envelope.Frame) {
-	s.mu.Lock()
-	w, ok := s.pending[string(f.ID)]
-	if !ok || w.method != string(f.Method) || !s.sameInstance(w.instance, f.Instance) {
-		s.mu.Unlock()
-		s.counts.unmatched.Add(1)
+	w, ok := s.claim(f)
+	if !ok {
 		discard(b)
 		return
 	}
-	delete(s.pending, string(f.ID))
-	s.mu.Unlock()
-	w.stop()
 	if size, limit := b.Len(), s.readFrame; size > limit {
 		s.counts.tooBig.Add(1)
 		discard(b)
@@ -114,6 +108,34 @@ func (s *Socket) answered(b *buffer.Buffer, f *envelope.Frame) {
 		return
 	}
 	w.answered(b, f)
+}
+
+// failMalformed fails whoever waits for an answer whose body breaks a rule for names
+// and strings, rather than leave it waiting for its time to be up.
+func (s *Socket) failMalformed(b *buffer.Buffer, f *envelope.Frame, fault *envelope.ScanError) {
+	w, ok := s.claim(f)
+	discard(b)
+	if ok {
+		w.failed(&AnswerError{Peer: s.cfg.Peer, Method: w.method, Rule: "it breaks the rule " + fault.Rule.String()})
+	}
+}
+
+// claim takes the wait that an answer ends out of the table, and reports false,
+// counted, for an answer that nobody waits for.
+func (s *Socket) claim(f *envelope.Frame) (waiting, bool) {
+	s.mu.Lock()
+	w, ok := s.pending[string(f.ID)]
+	ok = ok && w.method == string(f.Method) && s.sameInstance(w.instance, f.Instance)
+	if ok {
+		delete(s.pending, string(f.ID))
+	}
+	s.mu.Unlock()
+	if !ok {
+		s.counts.unmatched.Add(1)
+		return waiting{}, false
+	}
+	w.stop()
+	return w, true
 }
 
 // sameInstance compares instance ids. An answer without one counts as long as

@@ -236,9 +236,12 @@ func (s *Socket) binary(b *buffer.Buffer) {
 func (s *Socket) text(b *buffer.Buffer, spare *Request) *Request {
 	f := &spare.frame
 	if err := envelope.Scan(b.Bytes(), f); err != nil {
+		s.counts.malformed.Add(1)
+		if s.salvaged(b, err, spare) {
+			return new(Request)
+		}
 		f.Reset()
 		discard(b)
-		s.counts.malformed.Add(1)
 		if !s.cfg.KeepMalformed {
 			s.fail(CloseInvalidData, false, malformedWhy(err), nil)
 		}
@@ -263,6 +266,31 @@ func (s *Socket) text(b *buffer.Buffer, spare *Request) *Request {
 	}
 	f.Reset()
 	return spare
+}
+
+// salvaged tells the peer which of its messages broke a rule inside a body, or
+// whoever waits that the answer did. It reports false when the message has no
+// readable envelope. Text cut in the middle of a character is an honest mistake
+// of peers in JavaScript, and closing the socket for it would have a node send it
+// again over the next one.
+func (s *Socket) salvaged(b *buffer.Buffer, err error, r *Request) bool {
+	fault, ok := errors.AsType[*envelope.ScanError](err)
+	f := &r.frame
+	if !ok || !fault.InBody || !envelope.Salvage(b.Bytes(), f) {
+		return false
+	}
+	if len(f.Instance) > 0 {
+		s.noteModern()
+	}
+	switch f.Kind() {
+	case envelope.KindRequest:
+		s.refuseMalformed(b, r, fault)
+	case envelope.KindResponse:
+		s.failMalformed(b, f, fault)
+	default:
+		return false
+	}
+	return true
 }
 
 // malformedWhy names the rule that a text message broke.

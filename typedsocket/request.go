@@ -76,20 +76,7 @@ func (r *Request) Erase() { r.buf.Erase() }
 // requested serves a request or refuses it.
 func (s *Socket) requested(b *buffer.Buffer, r *Request) {
 	f, limit := &r.frame, s.readFrame
-	r.s, r.buf, r.method = s, b, string(f.Method)
-	ids := make([]byte, 0, len(f.IDToken)+len(f.InstanceToken))
-	ids = append(append(ids, f.IDToken...), f.InstanceToken...)
-	r.id = ids[:len(f.IDToken):len(f.IDToken)]
-	if f.InstanceToken != nil {
-		r.instance = ids[len(f.IDToken):]
-	}
-	s.mu.Lock()
-	full := s.serving >= s.limits.Serving || s.held+b.Size() > s.limits.ServingBytes
-	refusing := s.refusing
-	s.serving++
-	s.held += b.Size()
-	r.counted = b.Size()
-	s.mu.Unlock()
+	full, refusing := s.begin(b, r)
 	switch {
 	case refusing != "":
 		r.refuseName(refusing, "this side is draining")
@@ -107,6 +94,33 @@ func (s *Socket) requested(b *buffer.Buffer, r *Request) {
 	default:
 		s.serve(r)
 	}
+}
+
+// refuseMalformed refuses a request whose body breaks a rule for names and strings.
+func (s *Socket) refuseMalformed(b *buffer.Buffer, r *Request, fault *envelope.ScanError) {
+	s.begin(b, r)
+	r.refuseName("request-malformed", fmt.Sprintf("%s at byte %d", fault.Rule, fault.Offset))
+}
+
+// begin takes a request up, with the ids that its answer repeats. It reports
+// whether there is no place for it, and the name that everything is refused by
+// while this side drains.
+func (s *Socket) begin(b *buffer.Buffer, r *Request) (full bool, refusing string) {
+	f := &r.frame
+	r.s, r.buf, r.method = s, b, string(f.Method)
+	ids := make([]byte, 0, len(f.IDToken)+len(f.InstanceToken))
+	ids = append(append(ids, f.IDToken...), f.InstanceToken...)
+	r.id = ids[:len(f.IDToken):len(f.IDToken)]
+	if f.InstanceToken != nil {
+		r.instance = ids[len(f.IDToken):]
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	full = s.serving >= s.limits.Serving || s.held+b.Size() > s.limits.ServingBytes
+	s.serving++
+	s.held += b.Size()
+	r.counted = b.Size()
+	return full, s.refusing
 }
 
 // Answer answers the request with the JSON value response; nil is null. It fails, and the

@@ -27,7 +27,9 @@ type Config struct {
 	Streams bool
 	// KeepMalformed drops and counts text that is no acceptable JSON, where
 	// the default ends the socket with 1007. It is for a socket whose loss
-	// costs more than one lost answer: the one to the control plane.
+	// costs others than the peer. Text that only breaks a rule for names and
+	// strings inside a body costs that message alone, either way: its request is
+	// refused request-malformed, the call that it answers fails.
 	KeepMalformed bool
 	// OverloadName is the refusal name of a request beyond Limits.Serving.
 	// Default "overloaded".

@@ -87,9 +87,12 @@ func (u usage) minus(v usage) usage {
 }
 
 // resident is the memory of the process that is in RAM, in bytes.
-func (p *process) resident(b *testing.B) int {
+func (p *process) resident(b *testing.B) int { return residentOf(b, p.cmd.Process.Pid) }
+
+// residentOf is the same for any process.
+func residentOf(b *testing.B, pid int) int {
 	b.Helper()
-	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.cmd.Process.Pid))
+	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -30,11 +30,16 @@ import (
 const roleVariable = "RELAY_BENCH_ROLE"
 
 func TestMain(m *testing.M) {
-	if role := os.Getenv(roleVariable); role != "" {
+	switch role := os.Getenv(roleVariable); role {
+	case "":
+		code := m.Run()
+		os.RemoveAll(builtRelay.dir)
+		os.Exit(code)
+	case proxyRole:
+		serveProxy(os.Getenv("RELAY_BENCH_UPSTREAM"))
+	default:
 		serve(role, os.Getenv("RELAY_BENCH_UPSTREAM"))
-		return
 	}
-	os.Exit(m.Run())
 }
 
 // serve runs a role until its standard input ends. It prints its address, and

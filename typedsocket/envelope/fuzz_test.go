@@ -2,6 +2,7 @@ package envelope
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"testing"
@@ -28,6 +29,9 @@ func FuzzScanAgainstJSONText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		before := bytes.Clone(text)
 		compareWithReference(t, text)
+		if f := new(Frame); Salvage(text, f) && (!json.Valid(text) || f.Body.Object || f.Body.NodeIDs.Count > 0) {
+			t.Fatalf("salvaged %+v", f)
+		}
 		if !bytes.Equal(before, text) {
 			t.Fatal("the scan wrote into the frame")
 		}

@@ -113,7 +113,7 @@ func TestB185_NestingIsBounded(t *testing.T) {
 			}
 			for _, n := range []int{most + 1, 10_000} {
 				text := []byte(fmt.Sprintf(place.text, nested(opener, n)))
-				want := ScanError{RuleDepth, strings.Index(place.text, "%s") + most*len(opener)}
+				want := ScanError{Rule: RuleDepth, Offset: strings.Index(place.text, "%s") + most*len(opener)}
 				var f Frame
 				err := Scan(text, &f)
 				if refused, _ := err.(*ScanError); refused == nil || *refused != want {

@@ -95,10 +95,17 @@ func phaseOf(raw []byte) Phase {
 
 // body reads the value of request or response into *value.
 func (s *scanner) body(i, depth int, side side, value *[]byte) int {
+	if s.opaque {
+		end := s.loose(i, depth)
+		if end >= 0 {
+			*value = s.text[i:end:end]
+		}
+		return end
+	}
 	s.side = side
 	end := s.value(i, depth, placeBody)
-	s.side = sideNone
 	if end >= 0 {
+		s.side = sideNone // after a failure it says where that was
 		*value = s.text[i:end:end]
 		s.bodies[side].Object = s.text[i] == '{'
 	}

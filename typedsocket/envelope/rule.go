@@ -33,6 +33,16 @@ var ruleTexts = [...]string{
 	RuleTextTooLong:   "text-too-long",
 }
 
+// ofBodies reports whether the rule is one for names and strings, which a body can
+// break while everything around it can be read.
+func (r Rule) ofBodies() bool {
+	switch r {
+	case RuleDuplicateName, RuleLoneSurrogate, RuleForbiddenName, RuleTooManyNames:
+		return true
+	}
+	return false
+}
+
 // Rules returns every rule, so that counters can be set up before the first
 // frame breaks one.
 func Rules() []Rule {
@@ -56,6 +66,9 @@ func (r Rule) String() string {
 type ScanError struct {
 	Rule   Rule
 	Offset int // in bytes from the start of the frame
+	// InBody tells that the rule is one for names and strings inside request or
+	// response, so that the envelope around it may still be read: see [Salvage].
+	InBody bool
 }
 
 // Error names the rule and the offset.

@@ -213,7 +213,7 @@ func TestScanOffsets(t *testing.T) {
 	} {
 		var f Frame
 		err := Scan([]byte(c.text), &f)
-		if refused, _ := err.(*ScanError); refused == nil || *refused != (ScanError{c.rule, c.offset}) {
+		if refused, _ := err.(*ScanError); refused == nil || refused.Rule != c.rule || refused.Offset != c.offset {
 			t.Errorf("%.60q: got %v, want %v at %d", c.text, err, c.rule, c.offset)
 		}
 	}
@@ -276,7 +276,7 @@ func TestErrorsQuoteNothing(t *testing.T) {
 			t.Errorf("%.40s: %v", text, err)
 		}
 	}
-	err := &ScanError{RuleDuplicateName, 12}
+	err := &ScanError{Rule: RuleDuplicateName, Offset: 12}
 	if got := err.Error(); got != "envelope refused: duplicate-name at byte 12" {
 		t.Errorf("got %q", got)
 	}

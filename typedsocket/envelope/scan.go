@@ -14,7 +14,7 @@ func Scan(text []byte, f *Frame) error {
 	s := scanner{text: text, frame: f}
 	if s.document() < 0 {
 		f.Reset()
-		return &ScanError{Rule: s.rule, Offset: s.offset}
+		return &ScanError{Rule: s.rule, Offset: s.offset, InBody: s.side != sideNone && s.rule.ofBodies()}
 	}
 	switch f.Phase {
 	case PhaseRequest:
@@ -24,6 +24,22 @@ func Scan(text []byte, f *Frame) error {
 	}
 	f.names = f.names.emptied()
 	return nil
+}
+
+// Salvage reads into f the envelope of a text that Scan refused for the inside of a
+// body (ScanError.InBody): so the sender can be told which of its messages was
+// refused, and why. It reports whether there is one. Bodies are walked over for
+// well-formedness alone: Body stays empty, and neither Request nor Response may be
+// used or sent on.
+func Salvage(text []byte, f *Frame) bool {
+	f.Reset()
+	s := scanner{text: text, frame: f, opaque: true}
+	if s.document() < 0 {
+		f.Reset()
+		return false
+	}
+	f.names = f.names.emptied()
+	return true
 }
 
 // side is the body that is being read. Facts about both are collected, since
@@ -44,6 +60,7 @@ type scanner struct {
 	frame   *Frame
 	side    side
 	bodies  [sides]Body
+	opaque  bool // bodies are walked over for well-formedness alone
 	failure failure
 	rule    Rule
 	offset  int

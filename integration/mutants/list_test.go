@@ -1,0 +1,6 @@
+package mutants
+
+import "slices"
+
+// list is every wrong relay.
+var list = slices.Concat(session, endurance)

@@ -1,0 +1,110 @@
+package mutants
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// mutant is one wrong relay.
+type mutant struct {
+	does string // what is wrong with it, as an operator would say it
+	file string // below the module's root
+	old  string // found exactly once in the file
+	new  string
+	in   string // the package whose tests notice, below the module's root
+	red  string // the test that fails
+}
+
+// root returns the module's root.
+func root(t *testing.T) string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// overlay writes the mutated file and the overlay that puts it in its place.
+func (m mutant) overlay(t *testing.T, root string) string {
+	t.Helper()
+	path := filepath.Join(root, m.file)
+	source, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), m.old); n != 1 {
+		t.Fatalf("the text to replace stands %d times in %s; keep the list up with the code", n, m.file)
+	}
+	dir := t.TempDir()
+	wrong := filepath.Join(dir, "mutated.go")
+	if err := os.WriteFile(wrong, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	table, err := json.Marshal(map[string]map[string]string{"Replace": {path: wrong}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(name, table, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// failed finds the tests that failed in the output of go test.
+var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+
+func TestEachWrongRelayIsNoticed(t *testing.T) {
+	if os.Getenv("RELAY_MUTANTS") == "" {
+		t.Skip("RELAY_MUTANTS is not set: the run compiles the relay again for each mutant")
+	}
+	root := root(t)
+	for _, m := range list {
+		t.Run(strings.ReplaceAll(m.does, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			command := exec.Command("go", "test", "-count=1", "-timeout=120s", "-vet=off", "-overlay", m.overlay(t, root),
+				"-run", "^"+m.red+"$", "./"+m.in)
+			command.Dir = root
+			out, err := command.CombinedOutput()
+			text := string(out)
+			if strings.Contains(text, "[build failed]") || strings.Contains(text, "[setup failed]") {
+				t.Fatalf("it does not compile:\n%s", text)
+			}
+			if err == nil {
+				t.Fatalf("nothing noticed that the relay %s", m.does)
+			}
+			for _, name := range failed.FindAllStringSubmatch(text, -1) {
+				if name[1] == m.red {
+					return
+				}
+			}
+			if !strings.Contains(text, "panic: ") {
+				t.Fatalf("it was noticed by something else than %s:\n%s", m.red, text)
+			}
+		})
+	}
+}
+
+// The list is long enough, and no two of it are the same relay.
+func TestTheListIsWhole(t *testing.T) {
+	seen := map[string]bool{}
+	for _, m := range list {
+		if key := m.file + m.old + m.new; seen[key] || m.old == m.new || m.does == "" || m.red == "" {
+			t.Errorf("%q is no mutant of its own", m.does)
+		} else {
+			seen[key] = true
+		}
+	}
+	if len(list) < leastMutants {
+		t.Errorf("%d mutants, want at least %d", len(list), leastMutants)
+	}
+}
+
+// leastMutants is how many wrong relays the suite is held to notice.
+const leastMutants = 20
