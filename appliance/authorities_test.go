@@ -19,7 +19,7 @@ func TestReloadTakesNewAuthoritiesOfCloudly(t *testing.T) {
 		if n := r.net.dialled(cloudlyHost + ":443"); n < 4 || len(r.sequences()) != 0 {
 			t.Fatalf("%d dials, %d registrations without the authority", n, len(r.sequences()))
 		}
-		if _, body := r.get("/readyz"); !strings.Contains(body, "dial-failed") {
+		if _, body := r.get("/readyz"); !strings.Contains(body, "certificate-not-trusted") {
 			t.Errorf("readiness does not name it: %s", body)
 		}
 		r.write("ca.pem", []byte("no certificate"))

@@ -89,7 +89,7 @@ func TestTheWallClockAgesIdentitiesAndCertificates(t *testing.T) {
 		}
 		r.cloudly.CutSockets()
 		time.Sleep(10 * time.Minute)
-		if s := r.upwards(); s.Registered || s.LastTrouble != "dial-failed" {
+		if s := r.upwards(); s.Registered || s.LastTrouble != "certificate-not-trusted" {
 			t.Errorf("Cloudly's certificate is over, and the status tells of %q", s.LastTrouble)
 		}
 		failed := r.events(cloudly.EventAttemptFailed)

@@ -57,8 +57,7 @@ func (v *shown) judgeSession() duty.Check {
 	case v.phase == stopped:
 		c.State, c.Reason, c.Hint = duty.Failing, "stopped", "The relay is ending."
 	case v.troubled:
-		c.State, c.Reason = duty.Failing, v.trouble.String()
-		c.Hint = "The relay tries again by itself; the reason names what it met last."
+		c.State, c.Reason, c.Hint = duty.Failing, v.trouble.String(), advice[v.trouble].Hint
 	default:
 		c.Reason, c.Hint = "connecting", "The first attempt is under way."
 	}

@@ -2,6 +2,7 @@ package cloudly
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 
 	"serve.zone/relay/contract"
@@ -57,11 +58,16 @@ func judged(local contract.Offer, answer []byte, unanswered trouble) *mail {
 	return &m
 }
 
-// dialTrouble tells a server that answers from one that does not.
+// dialTrouble tells a server that answers from one that does not, and from one that
+// is not the one it should be.
 func dialTrouble(err error) trouble {
 	var upgrade *typedsocket.UpgradeError
-	if errors.As(err, &upgrade) {
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &upgrade):
 		return upgradeRefused
+	case errors.As(err, &certificate):
+		return certificateRefused
 	}
 	return dialFailed
 }
