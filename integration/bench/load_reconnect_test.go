@@ -32,11 +32,11 @@ func BenchmarkLoadReconnect(b *testing.B) {
 		s := newSink(b, r)
 		r.Start()
 		r.WaitReady()
-		<-s.registered
 		var dials dialTimes
 		nodes := startPallets(b, r, &dials)
 		before, first := waitAll(b, nodes, make([]int, len(nodes)))
 
+		s.forgetRegistrations()
 		cut := time.Now()
 		s.cut()
 		after, _ := waitAll(b, nodes, before)
@@ -50,7 +50,7 @@ func BenchmarkLoadReconnect(b *testing.B) {
 			extra += after[i] - before[i] - 1
 		}
 		peak := mostWithin(again, dialWindow)
-		back := (<-s.registered).Sub(cut)
+		back := s.waitRegistered(b).Sub(cut)
 		b.ReportMetric(float64(peak), "peak-dials/100ms")
 		b.ReportMetric(float64(extra), "failed-dials")
 		b.ReportMetric(back.Seconds(), "relay-back-s")

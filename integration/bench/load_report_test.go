@@ -15,6 +15,7 @@ type measured struct {
 	requests int             // of all nodes
 	batches  int             // of the flooding node, answered within the run
 	refused  int             // batches
+	asked    int             // of the mute node
 	cpu      time.Duration   // of what was measured
 	span     time.Duration
 	memory   int // by which what was measured grew, in bytes
@@ -52,6 +53,7 @@ type summary struct {
 	relayRates, proxyRates []float64 // closed loop, requests in a second
 	relayFull, proxyFull   []float64 // CPU a request there, µs
 	rounds                 [scenarios][]round
+	others                 float64 // cores that other processes had busy meanwhile
 }
 
 func median(of []float64) float64 {
@@ -78,15 +80,16 @@ func (s *summary) beyond(i scenario, of func(round) float64) float64 {
 	return median(all)
 }
 
-// insideOf picks a percentile of the time inside: the most it can be.
-func insideOf(percent float64, answer bool) func(round) float64 {
-	return func(r round) float64 {
-		_, most, back := r.insideAt(percent)
-		if answer {
-			return back
-		}
-		return most
-	}
+func insideLeast(percent float64) func(round) float64 {
+	return func(r round) float64 { least, _, _ := r.insideAt(percent); return least }
+}
+
+func insideMost(percent float64) func(round) float64 {
+	return func(r round) float64 { _, most, _ := r.insideAt(percent); return most }
+}
+
+func insideAnswer(percent float64) func(round) float64 {
+	return func(r round) float64 { _, _, answer := r.insideAt(percent); return answer }
 }
 
 func relayAt(percent int) func(round) float64 {
@@ -104,6 +107,7 @@ func addedAt(percent int) func(round) float64 {
 func relayCPU(r round) float64   { return r.relay.cpu.Seconds() * 1e6 / float64(r.relay.requests) }
 func proxyCPU(r round) float64   { return r.proxy.cpu.Seconds() * 1e6 / float64(r.proxy.requests) }
 func relayCores(r round) float64 { return r.relay.cores() }
+func proxyCores(r round) float64 { return r.proxy.cores() }
 func relayFloods(r round) float64 {
 	return float64(r.relay.batches) * batchSize / (1 << 20) / openSpan.Seconds()
 }
@@ -116,30 +120,41 @@ func (s *summary) report(b *testing.B) {
 	c := median(s.relayRates)
 	var text strings.Builder
 	// testing shows ten lines of a benchmark's log.
-	fmt.Fprintf(&text, "%d nodes; the relay, or a TCP proxy, and this driver share %d cores; medians of %d rounds of %s; ms\n",
-		loadNodes, runtime.NumCPU(), loadRounds, openSpan)
+	fmt.Fprintf(&text, "%d nodes; relay or TCP proxy, and this driver, share %d cores, of which other work took %.1f; medians of %d rounds of %s; times in ms\n",
+		loadNodes, runtime.NumCPU(), s.others, loadRounds, openSpan)
 	fmt.Fprintf(&text, "closed loop, one request in flight a node: C = %.0f/s through the relay (%.0f µs of its CPU each), %.0f/s through the proxy (%.0f µs); open loop at %.0f/s\n",
 		c, median(s.relayFull), median(s.proxyRates), median(s.proxyFull), loadShare*c)
 	for i := range scenarios {
-		i := i
-		fmt.Fprintf(&text, "%s: p50 %.2f, proxy %.2f, added %.2f; p99 %.2f, proxy %.2f, added %.2f; inside p50 %.3f + %.3f, p99 %.2f + %.2f; CPU a request %.0f µs, proxy %.0f\n", i,
+		fmt.Fprintf(&text, "%s: p50 %.2f, proxy %.2f, added %.2f; p99 %.2f, proxy %.2f, added %.2f; inside (request + answer) p50 %.3f + %.3f, p99 %.2f + %.2f; ", i,
 			s.over(i, relayAt(50)), s.over(i, proxyAt(50)), s.over(i, addedAt(50)),
 			s.over(i, relayAt(99)), s.over(i, proxyAt(99)), s.over(i, addedAt(99)),
-			s.over(i, insideOf(50, false)), s.over(i, insideOf(50, true)), s.over(i, insideOf(99, false)), s.over(i, insideOf(99, true)),
-			s.over(i, relayCPU), s.over(i, proxyCPU))
+			s.over(i, insideMost(50)), s.over(i, insideAnswer(50)), s.over(i, insideMost(99)), s.over(i, insideAnswer(99)))
+		if i == flood { // a batch is not a request like the others
+			fmt.Fprintf(&text, "%.2f cores, proxy %.2f\n", s.over(i, relayCores), s.over(i, proxyCores))
+		} else {
+			fmt.Fprintf(&text, "CPU a request %.0f µs, proxy %.0f\n", s.over(i, relayCPU), s.over(i, proxyCPU))
+		}
 	}
-	fmt.Fprintf(&text, "the flood, %.0f MiB/s (proxy %.0f), adds to the others' p99: inside %.2f + %.2f, end to end %.2f (proxy %.2f)\n",
+	fmt.Fprintf(&text, "the flood, %.0f MiB/s (proxy %.0f), adds to the others' p99: inside %.2f to %.2f + %.2f, end to end %.2f (proxy %.2f)\n",
 		s.over(flood, relayFloods), s.over(flood, proxyFloods),
-		s.beyond(flood, insideOf(99, false)), s.beyond(flood, insideOf(99, true)), s.beyond(flood, relayAt(99)), s.beyond(flood, proxyAt(99)))
-	fmt.Fprintf(&text, "the mute node: %.0f answers and %.0f pushes not taken, the relay %.1f MiB larger\n",
-		s.over(mute, undelivered), s.over(mute, overloaded), s.over(mute, grown))
+		s.beyond(flood, insideLeast(99)), s.beyond(flood, insideMost(99)), s.beyond(flood, insideAnswer(99)), s.beyond(flood, relayAt(99)), s.beyond(flood, proxyAt(99)))
+	fmt.Fprintf(&text, "the mute node: %.0f answers and %.0f pushes not taken, the relay at most %.1f MiB larger\n",
+		s.over(mute, undelivered), s.over(mute, overloaded), s.grown())
 	fmt.Fprintf(&text, "memory of an idle node %.1f KiB; start to registered %.0f ms (%.0f at most)", s.memory/1024, median(s.starts), slices.Max(s.starts))
 	s.results(b, text.String())
 }
 
 func undelivered(r round) float64 { return r.undelivered }
 func overloaded(r round) float64  { return r.overloaded }
-func grown(r round) float64       { return float64(r.relay.memory) / (1 << 20) }
+
+// grown is the most by which the relay grew with a node that does not read, in
+// MiB: only the first rounds find it without memory that is free already.
+func (s *summary) grown() (most float64) {
+	for _, r := range s.rounds[mute] {
+		most = max(most, float64(r.relay.memory)/(1<<20))
+	}
+	return most
+}
 
 // figure is one result with its unit.
 type figure struct {
@@ -170,22 +185,21 @@ func (s *summary) results(b *testing.B, text string) {
 			{"p50-ms", s.over(i, relayAt(50))}, {"p99-ms", s.over(i, relayAt(99))},
 			{"proxy-p50-ms", s.over(i, proxyAt(50))}, {"proxy-p99-ms", s.over(i, proxyAt(99))},
 			{"added-p50-ms", s.over(i, addedAt(50))}, {"added-p99-ms", s.over(i, addedAt(99))},
-			{"inside-request-p50-ms", s.over(i, insideOf(50, false))}, {"inside-request-p99-ms", s.over(i, insideOf(99, false))},
-			{"inside-answer-p50-ms", s.over(i, insideOf(50, true))}, {"inside-answer-p99-ms", s.over(i, insideOf(99, true))},
+			{"inside-request-p50-ms", s.over(i, insideMost(50))}, {"inside-request-p99-ms", s.over(i, insideMost(99))},
+			{"inside-answer-p50-ms", s.over(i, insideAnswer(50))}, {"inside-answer-p99-ms", s.over(i, insideAnswer(99))},
 			{"cores", s.over(i, relayCores)},
 		}
 		if i == quiet {
 			figures = append(figures, figure{"cpu-µs/request", s.over(i, relayCPU)}, figure{"proxy-cpu-µs/request", s.over(i, proxyCPU)})
 		}
 		if i == flood {
-			least := func(r round) float64 { low, _, _ := r.insideAt(99); return low }
 			figures = append(figures, figure{"flood-MiB/s", s.over(i, relayFloods)}, figure{"proxy-flood-MiB/s", s.over(i, proxyFloods)},
-				figure{"inside-request-p99-at-least-ms", s.over(i, least)},
-				figure{"flood-adds-inside-request-p99-ms", s.beyond(i, insideOf(99, false))}, figure{"flood-adds-inside-answer-p99-ms", s.beyond(i, insideOf(99, true))},
+				figure{"inside-request-p99-at-least-ms", s.over(i, insideLeast(99))},
+				figure{"flood-adds-inside-request-p99-at-least-ms", s.beyond(i, insideLeast(99))}, figure{"flood-adds-inside-request-p99-ms", s.beyond(i, insideMost(99))}, figure{"flood-adds-inside-answer-p99-ms", s.beyond(i, insideAnswer(99))},
 				figure{"flood-adds-p99-ms", s.beyond(i, relayAt(99))}, figure{"flood-adds-proxy-p99-ms", s.beyond(i, proxyAt(99))})
 		}
 		if i == mute {
-			figures = append(figures, figure{"undelivered-answers", s.over(i, undelivered)}, figure{"refused-pushes", s.over(i, overloaded)}, figure{"grown-MiB", s.over(i, grown)})
+			figures = append(figures, figure{"undelivered-answers", s.over(i, undelivered)}, figure{"refused-pushes", s.over(i, overloaded)}, figure{"grown-MiB", s.grown()})
 		}
 		show(i.String(), figures...)
 	}

@@ -33,6 +33,9 @@ const (
 // of them fill every buffer on the way.
 const bulkAnswer = 64 << 10
 
+// registerWait is far more than a relay needs to start and register.
+const registerWait = 30 * time.Second
+
 // sink is Cloudly's end of the load, and as light as it can be, since it shares
 // the machine with what is measured: it accepts every registration on every
 // socket, the relay's and the nodes' own, and answers every report at once.
@@ -103,6 +106,30 @@ func (s *sink) cut() {
 	c := s.relay
 	s.mu.Unlock()
 	c.CloseNow()
+}
+
+// waitRegistered waits for a registration of the relay and returns when it was
+// accepted.
+func (s *sink) waitRegistered(b *testing.B) time.Time {
+	b.Helper()
+	select {
+	case at := <-s.registered:
+		return at
+	case <-time.After(registerWait):
+		b.Fatalf("the relay has not registered within %s", registerWait)
+		return time.Time{}
+	}
+}
+
+// forgetRegistrations makes waitRegistered wait for one to come.
+func (s *sink) forgetRegistrations() {
+	for {
+		select {
+		case <-s.registered:
+		default:
+			return
+		}
+	}
 }
 
 // keep takes a socket over, unless the sink is closed.

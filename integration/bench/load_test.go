@@ -15,13 +15,13 @@ import (
 const (
 	loadNodes  = 256
 	loadShare  = 0.3 // of the rate that saturates the machine
-	loadRounds = 5
+	loadRounds = 7
 	loadStarts = 5
 
 	// closedSpan and openSpan are how long one run of each kind lasts. Many short
 	// runs in turn see the same noise on both sides.
 	closedSpan = 1200 * time.Millisecond
-	openSpan   = 1100 * time.Millisecond
+	openSpan   = time.Second
 	// lead is how long before its begin a run is set up.
 	lead = 50 * time.Millisecond
 
@@ -65,11 +65,13 @@ func BenchmarkLoad(b *testing.B) {
 	s.memory = l.fill(b)
 	l.closed(b, &s)
 	l.rate = loadShare * median(s.relayRates)
+	others := watchOthers(b, l.relay.pid, l.proxy.pid)
 	for round := range loadRounds {
 		for i := range scenarios {
 			l.round(b, &s, i, uint64(round))
 		}
 	}
+	s.others = others()
 	s.report(b)
 }
 
@@ -80,14 +82,10 @@ func (l *load) start(b *testing.B) (took []float64) {
 		if i > 0 {
 			l.rig.Kill()
 		}
+		l.sink.forgetRegistrations()
 		begin := time.Now()
 		l.rig.Start()
-		select {
-		case at := <-l.sink.registered:
-			took = append(took, ms(at.Sub(begin)))
-		case <-time.After(lateWait):
-			b.Fatalf("the relay has not registered %s after its start", lateWait)
-		}
+		took = append(took, ms(l.sink.waitRegistered(b).Sub(begin)))
 	}
 	l.rig.WaitReady()
 	return took
@@ -240,7 +238,7 @@ func (l *load) run(b *testing.B, f *fleet, i scenario, due [][]time.Duration) (x
 	case flood:
 		beside.Go(func() { x.batches, x.refused, lastErr = last.flood(begin, until) })
 	case mute:
-		beside.Go(func() { last.ask(begin, until) })
+		beside.Go(func() { x.asked = last.ask(begin, until) })
 		beside.Go(func() { l.sink.push(last.id, pushSize, pushEvery, until) })
 	}
 	crowd.Wait()
@@ -270,7 +268,7 @@ func (l *load) run(b *testing.B, f *fleet, i scenario, due [][]time.Duration) (x
 		b.Errorf("%s: %d batches were refused", f.prefix, x.refused)
 	}
 	slices.Sort(x.took)
-	x.requests = len(x.took) + x.batches
+	x.requests = len(x.took) + x.batches + x.asked
 	if i == quiet {
 		x.requests += len(due[loadNodes-1])
 	}

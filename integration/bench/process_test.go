@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,33 @@ func cpuOf(b *testing.B, pid int) time.Duration {
 		total += time.Duration(ran)
 	}
 	return total
+}
+
+// watchOthers returns a function that says how many cores were busy since with
+// work of other processes than this one and those given: what a figure is worth.
+func watchOthers(b *testing.B, pids ...int) func() float64 {
+	look := func() (all, ours time.Duration) {
+		stat, err := os.ReadFile("/proc/stat")
+		if err != nil {
+			b.Fatal(err)
+		}
+		// user, nice, system, idle, iowait, irq, softirq, steal; in ticks of 10 ms
+		for i, field := range strings.Fields(strings.SplitN(string(stat), "\n", 2)[0])[1:9] {
+			if ticks, _ := strconv.ParseInt(field, 10, 64); i != 3 && i != 4 {
+				all += time.Duration(ticks) * 10 * time.Millisecond
+			}
+		}
+		for _, pid := range append(pids, os.Getpid()) {
+			ours += cpuOf(b, pid)
+		}
+		return all, ours
+	}
+	allBefore, oursBefore := look()
+	begin := time.Now()
+	return func() float64 {
+		all, ours := look()
+		return ((all - allBefore) - (ours - oursBefore)).Seconds() / time.Since(begin).Seconds()
+	}
 }
 
 func (u usage) minus(v usage) usage {
