@@ -134,9 +134,9 @@ func (c *Conn) OnClose(f func()) {
 	}
 	c.mu.Unlock()
 	if over {
-		c.l.begin()
+		c.l.work.Begin()
 		go func() {
-			defer c.l.end()
+			defer c.l.work.End()
 			c.call(f)
 		}()
 	}

@@ -41,7 +41,7 @@
 //
 // # Lock order
 //
-// Listener.mu and Conn.mu are never held together. Conn.mu may be held while the
+// Listener.mu and Conn.mu are never held together. Either may be held while the
 // carrier takes its own lock, never the reverse. Neither is held while a hook, a
 // handler or a network call runs.
 //

@@ -18,7 +18,7 @@ func (l *Listener) Drain(ctx context.Context) error {
 	l.enter(draining)
 	l.shut()
 	closed, cut := l.closeInTurn(ctx)
-	rested := l.rest(ctx)
+	rested := l.work.Rest(ctx)
 	last, cancel := context.WithTimeout(ctx, lastWords)
 	defer cancel()
 	if l.http.Shutdown(last) != nil {

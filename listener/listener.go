@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"serve.zone/relay/duty"
+	"serve.zone/relay/duty/endpoint"
 	"serve.zone/relay/duty/field"
 	"serve.zone/relay/typedsocket"
 )
@@ -35,9 +36,9 @@ type Listener struct {
 	slots    int // sockets that stand or are being upgraded
 	conns    map[*Conn]struct{}
 	gone     typedsocket.Tally // of sockets that were released
-	running  int               // goroutines and handlers that Close waits for
-	rested   chan struct{}     // closed when running is 0; nil while nobody waits
 	full     map[duty.EventType]time.Time
+
+	work endpoint.Work // goroutines and handlers that Close waits for
 }
 
 // state is where a listener stands. It only goes forward.
@@ -121,7 +122,7 @@ func (l *Listener) Serve() error {
 	case s != serving:
 		return nil
 	}
-	err := l.http.Serve(tls.NewListener(&cappedListener{Listener: listener, l: l}, l.tls()))
+	err := l.http.Serve(tls.NewListener(l.capped(listener), l.tls()))
 	if !l.enter(failed) {
 		return nil // Drain or Close was first
 	}
@@ -174,7 +175,7 @@ func (l *Listener) Close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endWait)
 	defer cancel()
-	if !l.rest(ctx) {
+	if !l.work.Rest(ctx) {
 		return errors.New("close the node listener: sockets have not ended within " + endWait.String())
 	}
 	return nil
@@ -199,46 +200,4 @@ func (l *Listener) sockets() []*Conn {
 		conns = append(conns, c)
 	}
 	return conns
-}
-
-// begin notes something that Close waits for; end notes its end.
-func (l *Listener) begin() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.running++
-}
-
-func (l *Listener) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.endLocked()
-}
-
-func (l *Listener) endLocked() {
-	l.running--
-	if l.running == 0 && l.rested != nil {
-		close(l.rested)
-		l.rested = nil
-	}
-}
-
-// rest waits until nothing runs any more and reports whether that came before
-// the context's end.
-func (l *Listener) rest(ctx context.Context) bool {
-	l.mu.Lock()
-	if l.running == 0 {
-		l.mu.Unlock()
-		return true
-	}
-	if l.rested == nil {
-		l.rested = make(chan struct{})
-	}
-	rested := l.rested
-	l.mu.Unlock()
-	select {
-	case <-rested:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

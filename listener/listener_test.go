@@ -221,19 +221,6 @@ func TestConnectionsAreBounded(t *testing.T) {
 	})
 }
 
-// The layers above may close a connection more than once.
-func TestAConnectionIsCountedOnce(t *testing.T) {
-	a, b := newWire()
-	defer b.Close()
-	closed := 0
-	c := &countedConn{Conn: a, closed: func() { closed++ }}
-	c.Close()
-	c.Close()
-	if closed != 1 {
-		t.Errorf("counted %d times", closed)
-	}
-}
-
 func TestABoundIsSaidOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, events := bare(t, func(context.Context, string, string) (net.Listener, error) { return nil, nil }, "10.0.4.7:1")

@@ -107,7 +107,7 @@ func (l *Listener) serveRegistry(w http.ResponseWriter, r *http.Request) {
 		busy(w, r, "the relay is leaving")
 		return
 	}
-	defer l.end()
+	defer l.work.End()
 	if hasBody(r) {
 		http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyWait))
 	}
@@ -121,7 +121,7 @@ func (l *Listener) beginPlain() bool {
 	if l.state >= draining {
 		return false
 	}
-	l.running++
+	l.work.Begin()
 	return true
 }
 

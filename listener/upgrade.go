@@ -116,7 +116,7 @@ func (l *Listener) reserve() (why refusal, sentence string, ok bool) {
 	s, full := l.state, l.slots >= maxSockets
 	if s < draining && !full {
 		l.slots++
-		l.running++
+		l.work.Begin()
 	}
 	l.mu.Unlock()
 	switch {
@@ -153,5 +153,5 @@ func (l *Listener) release(c *Conn) {
 	}
 	delete(l.conns, c)
 	l.slots--
-	l.endLocked()
+	l.work.End()
 }

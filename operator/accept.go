@@ -4,48 +4,15 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"sync"
+
+	"serve.zone/relay/duty/endpoint"
 )
 
-// cappedListener bounds the connections that are open at once. One above every
-// bound is closed as soon as it is accepted: left in the backlog it would wait
-// without a deadline.
-type cappedListener struct {
-	net.Listener
-	o *Operator
-}
-
-func (c *cappedListener) Accept() (net.Conn, error) {
-	m := c.o.metrics
-	for {
-		conn, err := c.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		// One goroutine accepts, and only closing makes the number smaller.
-		open := m.connections.Value()
-		if open >= maxConnections+reserve {
-			conn.Close()
-			m.refusedConnections.Inc()
-			continue
-		}
-		m.connections.Add(1)
-		return &countedConn{Conn: conn, surplus: open >= maxConnections, closed: func() { m.connections.Add(-1) }}, nil
-	}
-}
-
-// countedConn tells once that it was closed.
-type countedConn struct {
-	net.Conn
-	surplus bool // came when there were maxConnections
-	once    sync.Once
-	closed  func()
-}
-
-func (c *countedConn) Close() error {
-	err := c.Conn.Close()
-	c.once.Do(c.closed)
-	return err
+// capped bounds the connections of a listener. Those of the reserve are answered
+// when they ask for a probe, once.
+func (o *Operator) capped(l net.Listener) net.Listener {
+	return &endpoint.Cap{Listener: l, Limit: maxConnections, Reserve: reserve,
+		Open: o.metrics.connections, Refused: o.metrics.refusedConnections}
 }
 
 // surplusKey marks the context of requests on surplus connections.
@@ -53,7 +20,7 @@ type surplusKey struct{}
 
 // markSurplus is http.Server.ConnContext.
 func markSurplus(ctx context.Context, c net.Conn) context.Context {
-	if counted, ok := c.(*countedConn); ok && counted.surplus {
+	if conn, ok := c.(*endpoint.Conn); ok && conn.Surplus {
 		return context.WithValue(ctx, surplusKey{}, true)
 	}
 	return ctx

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"serve.zone/relay/duty"
+	"serve.zone/relay/duty/endpoint"
 	"serve.zone/relay/duty/field"
 )
 
@@ -37,8 +38,8 @@ type Operator struct {
 	draining time.Time // when SetDraining was called; zero before
 	listener net.Listener
 	bound    netip.AddrPort
-	running  int           // requests that are being answered
-	rested   chan struct{} // closed when running is 0; nil while nobody waits
+
+	work endpoint.Work // requests that are being answered; begun under mu
 }
 
 // state is where the endpoint stands. It only goes forward.
@@ -129,7 +130,7 @@ func (o *Operator) Serve() error {
 	case s != serving:
 		return nil
 	}
-	err := o.http.Serve(&cappedListener{Listener: listener, o: o})
+	err := o.http.Serve(o.capped(listener))
 	if !o.enter(failed) {
 		return nil // Drain or Close was first
 	}
@@ -154,7 +155,7 @@ func (o *Operator) Drain(ctx context.Context) error {
 	o.SetDraining()
 	o.enter(draining)
 	o.shut()
-	rested := o.rest(ctx)
+	rested := o.work.Rest(ctx)
 	last, cancel := context.WithTimeout(ctx, lastWords)
 	defer cancel()
 	// Shutdown alone would wait for seconds for a peer that connected and has
@@ -176,7 +177,7 @@ func (o *Operator) Close() error {
 	o.http.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), endWait)
 	defer cancel()
-	if !o.rest(ctx) {
+	if !o.work.Rest(ctx) {
 		return errors.New("close the operator endpoint: requests have not ended within " + endWait.String())
 	}
 	return nil
@@ -207,44 +208,13 @@ func (o *Operator) shut() {
 	}
 }
 
-// begin notes a request, if there is still time for one; end notes its end.
+// begin notes a request, if there is still time for one.
 func (o *Operator) begin() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.state >= draining {
 		return false
 	}
-	o.running++
+	o.work.Begin()
 	return true
-}
-
-func (o *Operator) end() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.running--
-	if o.running == 0 && o.rested != nil {
-		close(o.rested)
-		o.rested = nil
-	}
-}
-
-// rest waits until no request is being answered any more and reports whether
-// that came before the context's end.
-func (o *Operator) rest(ctx context.Context) bool {
-	o.mu.Lock()
-	if o.running == 0 {
-		o.mu.Unlock()
-		return true
-	}
-	if o.rested == nil {
-		o.rested = make(chan struct{})
-	}
-	rested := o.rested
-	o.mu.Unlock()
-	select {
-	case <-rested:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

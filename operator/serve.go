@@ -57,7 +57,7 @@ func (o *Operator) answer(w *writer, r *http.Request, to route) (became outcome)
 	if !o.begin() {
 		return busy(w, leaving, "the relay is leaving")
 	}
-	defer o.end()
+	defer o.work.End()
 	return o.dispatch(w, r, to)
 }
 

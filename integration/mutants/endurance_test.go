@@ -45,7 +45,7 @@ var endurance = []mutant{
 		in:  "appliance", red: "TestB034_B038_ACloudlyThatStandsStill"},
 	{does: "never gives the place of a socket back", file: "listener/conn.go",
 		old: `defer c.l.release(c)`,
-		new: `defer c.l.end()`,
+		new: `defer c.l.work.End()`,
 		in:  "appliance", red: "TestB005_B035_B106_EveryStageOfAConnectionGivesItsPlaceBack"},
 	{does: "waits for the head of a request for hours", file: "listener/limits.go",
 		old: `headerWait = 10 * time.Second`,
