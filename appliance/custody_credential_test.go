@@ -182,7 +182,6 @@ func TestR24_ANameFromAnEarlierSocketMeansNothing(t *testing.T) {
 		earlier := r.rec.socket()
 		r.cloudly.CutSockets()
 		after(time.Second)
-		r.relay.cloudly.Heard(earlier, &typedsocket.RemoteError{Text: string(staleName)})
 		r.relay.cloudly.HeardForwarded(earlier, []byte(`{"code":"`+string(staleName)+`"}`))
 		after(0)
 		r.wantStillHeld()

@@ -3,6 +3,7 @@ package appliance
 import (
 	"bytes"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
 	"reflect"
@@ -58,9 +59,7 @@ func (r *retained) memory(p []byte, path string) {
 // by four bytes over and over (RFC 6455 §5.3), so its steps are its own.
 func steps(p []byte) []byte {
 	all := make([]byte, max(len(p)-4, 0))
-	for i := range all {
-		all[i] = p[i] ^ p[i+4]
-	}
+	subtle.XORBytes(all, p, p[len(p)-len(all):])
 	return all
 }
 

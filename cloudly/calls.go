@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"serve.zone/relay/contract"
@@ -52,7 +53,7 @@ func (s *Session) dial(a *attempt, before *typedsocket.Socket) mail {
 // exchangeBearer turns the bearer into the identity of this socket.
 func (s *Session) exchangeBearer(a *attempt, bearer contract.Secret) mail {
 	defer bearer.Zero()
-	if err := s.exchange(a.ctx, a, bearer); err != nil {
+	if err := s.exchange(a.ctx, a, bearer, s.barring(a.sock)); err != nil {
 		return failed(err, exchangeRefused, exchangeUnanswered)
 	}
 	return mail{event: event{kind: evExchanged}}
@@ -67,11 +68,11 @@ func (s *Session) secured() *tls.Config {
 }
 
 // exchange asks for an identity. A failure changes nothing that is held.
-func (s *Session) exchange(ctx context.Context, a *attempt, bearer contract.Secret) error {
+func (s *Session) exchange(ctx context.Context, a *attempt, bearer contract.Secret, hear func(*typedsocket.RemoteError)) error {
 	request := contract.IdentityExchangeRequest{Token: bearer}.AppendJSON(roomFor(bearer))
 	defer clear(request)
 	obtained, since := s.cfg.Wall(), s.now()
-	answer, err := s.call(ctx, a, s.cfg.Methods.ExchangeIdentity, request)
+	answer, err := s.call(ctx, a, s.cfg.Methods.ExchangeIdentity, request, hear)
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (s *Session) authenticateSocket(a *attempt) mail {
 	}.AppendJSON(roomFor(jwt))
 	jwt.Zero()
 	defer clear(request)
-	answer, err := s.call(a.ctx, a, contract.MethodRegisterCloudlyClientSession, request)
+	answer, err := s.call(a.ctx, a, contract.MethodRegisterCloudlyClientSession, request, s.barring(a.sock))
 	if err != nil {
 		return failed(err, sessionRefused, sessionUnanswered)
 	}
@@ -136,7 +137,7 @@ func (s *Session) registerRelay(a *attempt, sequence int64) {
 }
 
 func (s *Session) sendRegistration(a *attempt, request contract.RelayRegistrationRequest) mail {
-	answer, err := s.call(a.ctx, a, contract.MethodRegisterClusterRelay, request.AppendJSON(nil))
+	answer, err := s.call(a.ctx, a, contract.MethodRegisterClusterRelay, request.AppendJSON(nil), s.barring(a.sock))
 	if err != nil {
 		return failed(err, registrationRefused, registrationUnanswered)
 	}
@@ -157,11 +158,20 @@ func (s *Session) sendRegistration(a *attempt, request contract.RelayRegistratio
 	return mail{event: event{kind: evAccepted}, answer: registrationAnswer{request.RegistrationSequence, accepted}}
 }
 
-// call calls on the socket of an attempt, with a bound for the whole call.
-func (s *Session) call(ctx context.Context, a *attempt, method string, request []byte) (*typedsocket.Answer, error) {
+// call calls on the socket of an attempt, with a bound for the whole call. hear is
+// told of a refusal where it is read.
+func (s *Session) call(ctx context.Context, a *attempt, method string, request []byte, hear func(*typedsocket.RemoteError)) (*typedsocket.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, callBound)
 	defer cancel()
-	answer, err := a.sock.Call(ctx, method, request, typedsocket.CallOptions{Timeout: callWait, Erase: true, Refused: s.listening(a.sock)})
+	var read atomic.Pointer[typedsocket.RemoteError]
+	answer, err := a.sock.Call(ctx, method, request, typedsocket.CallOptions{Timeout: callWait, Erase: true,
+		Refused: func(refused *typedsocket.RemoteError) {
+			read.Store(refused)
+			hear(refused)
+		}})
+	if refused := read.Load(); err != nil && refused != nil {
+		err = refused // also when the wait for it had just ended
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cloudly: %w", err)
 	}

@@ -56,8 +56,8 @@ type Config struct {
 	Hooks Hooks
 	// Pulls run after every accepted registration (contract §5.6, step 9), each by
 	// itself. One that fails is tried again while the session stands; its failure
-	// never ends the session unless it was a custody refusal. A pull returns soon
-	// when its context ends, and takes nothing over after that.
+	// never ends the session. They call by Session.Call, which hears custody refusals.
+	// A pull returns soon when its context ends, and takes nothing over after that.
 	Pulls []func(ctx context.Context, sock *typedsocket.Socket) error
 
 	Log    *duty.Logger
@@ -89,7 +89,8 @@ type Hooks struct {
 	// session.
 	OnCustodyHeard func(sock *typedsocket.Socket)
 	// OnCustodyEnded drops what the relay holds for its nodes (contract §6.2).
-	// Nothing is sent and no request is served before it returns.
+	// Nothing is sent and no request is served before it returns. It is called once
+	// more when a pull that was under way ended only afterwards.
 	OnCustodyEnded func(name contract.RefusalName)
 	// OnConfiguration is called with every configuration that was pushed or
 	// pulled while the session stands, its relay block stated or not valid. One

@@ -26,7 +26,6 @@ func (h *reception) ServeRequest(r *typedsocket.Request) {
 	}
 	// A cluster document can hold keys that are none of the relay's business.
 	r.Erase()
-	h.s.reads.Add(1)
 	if !h.s.post(mail{event: event{epoch: h.a.epoch}, push: r}) {
 		h.s.refusePush(r, pushOverloaded)
 	}
@@ -76,6 +75,8 @@ func (s *Session) pushed(m mail) {
 		s.refusePush(m.push, pushUnrecognised)
 		return
 	}
+	s.reads.Add(1)
+	m.pushed = true
 	s.configured(m, configuration)
 	s.metrics.pushes.Of(pushApplied).Inc()
 	m.push.Answer([]byte("{}"))
@@ -95,9 +96,15 @@ func (s *Session) pulled(m mail) {
 	if m.epoch != s.state.epoch || !s.state.phase.authenticated() {
 		return
 	}
+	p := s.attempt.pulls
 	if m.pulled.reads != s.reads.Load() {
-		s.pullConfiguration(s.attempt)
+		if p != nil {
+			p.overtaken(0)
+		}
 		return
+	}
+	if p != nil {
+		p.used(0)
 	}
 	if m.pulled.err != nil || !m.pulled.configuration.Recognised() {
 		s.unrecognised(m.pulled.err)
@@ -114,7 +121,7 @@ func (s *Session) unrecognised(err error) {
 
 // configured takes a recognised configuration through the machine.
 func (s *Session) configured(m mail, configuration contract.ClusterConfiguration) {
-	next := mail{event: event{epoch: m.epoch, chance: m.chance}, config: &configuration}
+	next := mail{event: event{epoch: m.epoch, chance: m.chance, pushed: m.pushed}, config: &configuration}
 	fault := ""
 	if len(configuration.Faults) > 0 {
 		fault = "node-endpoint-invalid"
@@ -159,7 +166,6 @@ func (s *Session) wantPulls(a *attempt) {
 	}
 	a.pulls = startPulls(a.ctx, a.sock, all, func(err error, failures int) {
 		s.metrics.failedPulls.Inc()
-		s.Heard(a.sock, err)
 		if telling(failures) {
 			s.publish(EventPullFailed, field.Method(methodOf(err)), field.Error(err), field.Attempt(failures))
 		}
@@ -218,7 +224,7 @@ func (s *Session) currentIdentity(ctx context.Context, a *attempt) (contract.Sec
 	}
 	bearer, err := s.keeper.bearer(ctx, false)
 	if err == nil {
-		err = s.exchange(ctx, a, bearer)
+		err = s.exchange(ctx, a, bearer, s.listening(a.sock))
 		bearer.Zero()
 	}
 	if err != nil {

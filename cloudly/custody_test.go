@@ -283,14 +283,13 @@ func TestR24_HeardOnAnyCall(t *testing.T) {
 		"own call, unknown name": {func(w *world) {
 			w.call("getClusterVpnNetwork", "relay-not-registered", `{"code":"relay-not-registered"}`)
 		}, false},
-		"own call, unanswered": {func(w *world) { w.session.Heard(w.live, &typedsocket.TimeoutError{Method: text}) }, false},
 		"forwarded, code": {func(w *world) {
 			w.session.HeardForwarded(w.live, []byte(`{"code":"relay-credential-generation-stale","more":1}`))
 		}, true},
 		"forwarded, another name":  {func(w *world) { w.session.HeardForwarded(w.live, []byte(`{"code":"relay-node-unknown"}`)) }, false},
 		"forwarded, no object":     {func(w *world) { w.session.HeardForwarded(w.live, []byte(`"relay-credential-generation-stale"`)) }, false},
 		"forwarded, none":          {func(w *world) { w.session.HeardForwarded(w.live, nil) }, false},
-		"on a socket of yesterday": {func(w *world) { w.session.Heard(nil, &typedsocket.RemoteError{Text: text}) }, false},
+		"on a socket of yesterday": {func(w *world) { w.session.listening(nil)(&typedsocket.RemoteError{Text: text}) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -332,7 +331,7 @@ func TestR24_AnOldSocketEndsNoCustody(t *testing.T) {
 		w.wantState("registered")
 		w.heard()
 		w.session.HeardForwarded(old, []byte(`{"code":"relay-credential-generation-stale"}`))
-		w.session.Heard(old, &typedsocket.RemoteError{Text: "relay-cluster-not-enabled"})
+		w.session.listening(old)(&typedsocket.RemoteError{Text: "relay-cluster-not-enabled"})
 		w.wantHeard()
 	})
 }
@@ -361,8 +360,8 @@ func TestR25_OtherRefusalsKeepCustody(t *testing.T) {
 	}
 }
 
-// Custody ends synchronously: what runs on the old authority has ended before the
-// hook is called, nothing is sent or served until it returns.
+// Custody ends synchronously: what runs on the old authority was told to end before
+// the hook is called, nothing is sent or served until it returns.
 func TestCustodyEndsBeforeAnythingElse(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var atDrop, served, afterDrop []string
@@ -390,7 +389,12 @@ func TestCustodyEndsBeforeAnythingElse(t *testing.T) {
 		w.credential.set(bearerOf("0002"), nil)
 		time.Sleep(credentialEvery)
 		w.change(1)
-		w.wantHeard("pull ended", "custody relay-credential-generation-stale")
+		w.settle()
+		told := w.heard()
+		slices.Sort(told)
+		if want := []string{"custody relay-credential-generation-stale", "pull ended"}; !slices.Equal(told, want) {
+			t.Fatalf("hooks said %q, want %q", told, want)
+		}
 		// Cloudly goes on sending; what it sends is refused, not served.
 		_, err := w.socket().Call(context.Background(), "applyClusterVpnNetwork", []byte(`{}`), typedsocket.CallOptions{})
 		if refused, ok := err.(*typedsocket.RemoteError); !ok || !strings.HasPrefix(refused.Text, "relay-not-ready") {

@@ -121,14 +121,24 @@ func (s *Session) accepted(a *attempt, m *mail, first bool) {
 // shut ends the service of requests and all pulls on a socket.
 func (s *Session) shut(a *attempt) {
 	a.gate.shut()
-	if a.pulls == nil {
+	if a.pulls != nil {
+		a.pulls.cancel()
+		s.ending, a.pulls = a.pulls, nil
+	}
+}
+
+// settlePulls waits for pulls that were told to end. Nothing that must happen at
+// once waits for them.
+func (s *Session) settlePulls() {
+	p := s.ending
+	if p == nil {
 		return
 	}
-	if !a.pulls.end() {
+	s.ending = nil
+	if !p.end() {
 		s.metrics.stuckPulls.Inc()
 		s.publish(EventPullStuck)
 	}
-	a.pulls = nil
 }
 
 // endCustody has everything dropped that is held for nodes.
@@ -137,6 +147,11 @@ func (s *Session) endCustody(name contract.RefusalName) {
 	s.DropCustody(string(name))
 	if hook := s.cfg.Hooks.OnCustodyEnded; hook != nil {
 		hook(name)
+		if s.ending != nil && s.ending.busy() {
+			// What a pull took over while it was told to end goes as well.
+			s.settlePulls()
+			hook(name)
+		}
 	}
 	s.publish(EventCustodyEnded, field.Refusal(name))
 }

@@ -91,6 +91,7 @@ func (g *gate) hold() {
 	defer g.enter()()
 	if g.mode == gateShut {
 		g.mode = gateHolding
+		g.barred.Store(false) // a name that is heard from here on ends this registration
 	}
 }
 

@@ -198,7 +198,7 @@ func TestShutWaitsForTheHandler(t *testing.T) {
 		w.heard()
 		go request(w.socket(), "applyClusterVpnNetwork", `{}`)
 		time.Sleep(time.Millisecond)
-		w.session.Heard(w.live, &typedsocket.RemoteError{Text: "relay-node-foreign"})
+		w.session.listening(w.live)(&typedsocket.RemoteError{Text: "relay-node-foreign"})
 		time.Sleep(time.Second)
 		w.wantHeard("served", "custody relay-node-foreign", "lost relay-node-foreign")
 	})

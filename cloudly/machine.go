@@ -137,6 +137,7 @@ type event struct {
 	name   contract.RefusalName // evCustody, evHeard: one of the five
 	used   bool                 // evIncompatible: Cloudly accepted, so the number is used
 	origin string               // evStated: of the relay block
+	pushed bool                 // evStated: Cloudly sent the configuration of its own accord
 	fresh  bool                 // evCredential: the file holds other bytes, and they are usable
 }
 
@@ -156,20 +157,21 @@ const (
 // at the first wake.
 type state struct {
 	phase     phase
-	epoch     uint64        // numbers the attempts
-	wakeAt    time.Duration // when evWake is due; 0 means at once in phase waiting, never elsewhere
-	wait      waitKind      // of phase waiting
-	failures  int           // attempts in a row that came to no session that stood
-	postponed int           // failures in a row of a registration repeated on a standing session
-	next      int64         // registrationSequence of the next registration
-	accepted  uint64        // registrations accepted since the start
-	stoodFrom time.Duration // when the session on this socket was accepted first
-	hold      time.Duration // no registration before: what a custody refusal leaves behind
-	offerAt   time.Duration // no offer before: what a protocol refusal leaves behind
-	due       bool          // another registration is wanted
-	absent    bool          // a configuration without relay block came while a registration was in flight
-	fresh     bool          // the credential file holds other bytes than were presented
-	document  string        // origin in the last configuration that was read
+	epoch     uint64               // numbers the attempts
+	wakeAt    time.Duration        // when evWake is due; 0 means at once in phase waiting, never elsewhere
+	wait      waitKind             // of phase waiting
+	failures  int                  // attempts in a row that came to no session that stood
+	postponed int                  // failures in a row of a registration repeated on a standing session
+	next      int64                // registrationSequence of the next registration
+	accepted  uint64               // registrations accepted since the start
+	stoodFrom time.Duration        // when the session on this socket was accepted first
+	hold      time.Duration        // no registration before: what a custody refusal leaves behind
+	heldBy    contract.RefusalName // that refusal
+	offerAt   time.Duration        // no offer before: what a protocol refusal leaves behind
+	due       bool                 // another registration is wanted
+	absent    bool                 // a configuration without relay block came while a registration was in flight
+	fresh     bool                 // the credential file holds other bytes than were presented
+	document  string               // origin in the last configuration that was read
 }
 
 // effectKind is what the shell is told to do.

@@ -4,8 +4,12 @@ import "serve.zone/relay/contract"
 
 // Ends of custody (contract §6).
 
-// end ends custody by the name that was heard.
+// end ends custody by the name that was heard. The name that is being waited for
+// already changes nothing.
 var end = transition{"end", func(m *move) {
+	if m.phase == refused && m.event.name == m.heldBy {
+		return
+	}
 	switch m.event.name {
 	case contract.RelayCredentialGenerationStale:
 		m.endByCredential()
@@ -30,7 +34,7 @@ var cutoff = transition{"cutoff", func(m *move) {
 	m.do(doCut)
 	m.next++
 	if m.event.name != contract.RelaySequenceNotAdvancing {
-		m.hold = m.now + contract.UndispatchedRetryInterval
+		m.holdBy(m.event.name)
 	}
 	m.backOff(waitPlain)
 }}
@@ -44,7 +48,7 @@ var late = transition{"late", func(m *move) {
 		m.awaitCredential()
 	case contract.RelaySequenceNotAdvancing:
 	default:
-		m.hold = m.now + contract.UndispatchedRetryInterval
+		m.holdBy(m.event.name)
 	}
 }}
 
@@ -66,12 +70,17 @@ func (m *move) endCustody(name contract.RefusalName) {
 	m.document = ""
 }
 
+// holdBy keeps registrations back for the time that the contract states.
+func (m *move) holdBy(name contract.RefusalName) {
+	m.hold, m.heldBy = m.now+contract.UndispatchedRetryInterval, name
+}
+
 // endByRecords waits for Cloudly's records to change. An authenticated socket
 // stays open, so that a push can tell.
 func (m *move) endByRecords(name contract.RefusalName) {
 	m.leave()
 	m.endCustody(name)
-	m.hold = m.now + contract.UndispatchedRetryInterval
+	m.holdBy(name)
 	if m.phase.authenticated() {
 		m.do(doDropFlows)
 		m.sleep(waitStart)

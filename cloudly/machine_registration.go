@@ -71,7 +71,7 @@ func (m *move) giveUp() {
 	m.leave()
 	m.endCustody(contract.RelayClusterNotEnabled)
 	m.do(doCut)
-	m.hold = m.now + contract.UndispatchedRetryInterval
+	m.holdBy(contract.RelayClusterNotEnabled)
 	m.backOff(waitPlain)
 }
 
@@ -142,9 +142,14 @@ func (m *move) moved() bool {
 // changes nothing, its other parts hold.
 var take = transition{"take", func(m *move) { m.do(doConfigure) }}
 
-// enable registers at once, because the configuration states a relay block.
+// enable registers at once, because the configuration states a relay block. One
+// that was pulled says something new only to a relay that was told of none; what
+// another name waits for is not written there (contract §6.1, O19).
 var enable = transition{"enable", func(m *move) {
 	m.document = m.event.origin
+	if !m.event.pushed && m.heldBy != contract.RelayClusterNotEnabled {
+		return
+	}
 	m.hold = 0
 	if m.offerAt > m.now {
 		m.wakeAt = m.offerAt

@@ -122,6 +122,7 @@ type cell struct {
 
 func named(name contract.RefusalName) func(*event) { return func(e *event) { e.name = name } }
 func origin(o string) func(*event)                 { return func(e *event) { e.origin = o } }
+func pushed(o string) func(*event)                 { return func(e *event) { e.origin, e.pushed = o, true } }
 func fresh(e *event)                               { e.fresh = true }
 
 // cells are written by hand from the contract, not from the code. A cell that is
@@ -227,8 +228,11 @@ var cells = []cell{
 	// Configurations.
 	{evStated, registering, origin("https://a.example"), nil, "registering:"},
 	{evStated, registering, origin("https://b.example"), nil, "registering: due=true document=https://b.example"},
-	{evStated, refused, origin("https://b.example"), nil, "registering: register(5) hold=0s document=https://b.example"},
-	{evStated, refused, origin("https://b.example"), func(s *state) { s.offerAt = testNow + time.Second },
+	{evStated, refused, origin("https://b.example"), nil, "refused +1m40s: document=https://b.example"},
+	{evStated, refused, origin("https://b.example"), func(s *state) { s.heldBy = contract.RelayNodeForeign }, "refused +1m40s: document=https://b.example"},
+	{evStated, refused, origin("https://b.example"), func(s *state) { s.heldBy = contract.RelayClusterNotEnabled }, "registering: register(5) hold=0s document=https://b.example"},
+	{evStated, refused, pushed("https://b.example"), func(s *state) { s.heldBy = contract.RelayNodeForeign }, "registering: register(5) hold=0s document=https://b.example"},
+	{evStated, refused, pushed("https://b.example"), func(s *state) { s.offerAt = testNow + time.Second },
 		"refused +1s: hold=0s document=https://b.example"},
 	{evStated, registered, origin("https://a.example"), nil, "registered: configure"},
 	{evStated, registered, origin("https://b.example"), nil, "renewing: configure register(5) document=https://b.example"},

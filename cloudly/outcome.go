@@ -76,16 +76,21 @@ func dialTrouble(err error) trouble {
 // says about custody. It is how duties call Cloudly.
 func (s *Session) Call(ctx context.Context, sock *typedsocket.Socket, method string, request []byte, o typedsocket.CallOptions) (*typedsocket.Answer, error) {
 	o.Refused = s.listening(sock)
-	answer, err := sock.Call(ctx, method, request, o)
-	if err != nil {
-		s.Heard(sock, err)
-	}
-	return answer, err
+	return sock.Call(ctx, method, request, o)
 }
 
-// listening returns what looks at the errors of a call on sock where they are
-// read. What it hears is told to the loop by the call's own goroutine.
+// listening returns what hears the errors of a call on sock, where they are read:
+// whoever waits for the answer may have given up at that moment.
 func (s *Session) listening(sock *typedsocket.Socket) func(*typedsocket.RemoteError) {
+	return func(refused *typedsocket.RemoteError) {
+		if name, ok := custodyName(refused); ok {
+			s.heard(sock, name)
+		}
+	}
+}
+
+// barring is listening for the steps of a handshake, whose outcome tells the loop.
+func (s *Session) barring(sock *typedsocket.Socket) func(*typedsocket.RemoteError) {
 	return func(refused *typedsocket.RemoteError) {
 		if _, ok := custodyName(refused); ok {
 			s.bar(sock)
@@ -108,14 +113,6 @@ func (s *Session) bar(sock *typedsocket.Socket) (epoch uint64, ok bool) {
 		s.guard(func() { hook(sock) })
 	}
 	return a.epoch, true
-}
-
-// Heard tells the session how one of the relay's own calls on sock failed. One of
-// the five custody names ends custody; anything else changes nothing.
-func (s *Session) Heard(sock *typedsocket.Socket, err error) {
-	if name, ok := custodyName(err); ok {
-		s.heard(sock, name)
-	}
 }
 
 // HeardForwarded tells the session the member error.data of an answer that goes on

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"serve.zone/relay/typedsocket"
@@ -27,13 +28,15 @@ type pulls struct {
 	cancel context.CancelFunc
 	ctx    context.Context
 	tasks  []*task
+	active atomic.Int32 // pulls that are being run
 	ended  sync.WaitGroup
 }
 
 // task is one pull.
 type task struct {
-	run   pull
-	again chan struct{} // has room for one
+	run       pull
+	again     chan struct{} // has room for one
+	overtaken atomic.Int32  // runs in a row whose answer was out of date
 }
 
 // startPulls starts a goroutine for each pull, which waits to be told.
@@ -50,6 +53,15 @@ func startPulls(ctx context.Context, sock *typedsocket.Socket, all []pull, faile
 
 // again has one pull run, after the run in progress when there is one.
 func (p *pulls) again(i int) { p.tasks[i].wake() }
+
+// overtaken has a pull run again whose answer was out of date when it was looked at,
+// used says that one was not.
+func (p *pulls) overtaken(i int) {
+	p.tasks[i].overtaken.Add(1)
+	p.again(i)
+}
+
+func (p *pulls) used(i int) { p.tasks[i].overtaken.Store(0) }
 
 func (t *task) wake() {
 	select {
@@ -71,6 +83,7 @@ func (p *pulls) serve(t *task) {
 		case <-p.ctx.Done():
 		case <-t.again:
 			failures = 0
+			p.pause(t)
 		case <-retry:
 		}
 		if timer != nil {
@@ -79,11 +92,15 @@ func (p *pulls) serve(t *task) {
 		if p.ctx.Err() != nil {
 			return
 		}
-		switch err := t.run(p.ctx, p.sock); {
+		p.active.Add(1)
+		err := t.run(p.ctx, p.sock)
+		p.active.Add(-1)
+		switch {
 		case err == nil:
 			failures = 0
 		case errors.Is(err, errOvertaken):
 			failures = 0
+			t.overtaken.Add(1)
 			t.wake()
 		case p.ctx.Err() == nil:
 			failures++
@@ -91,6 +108,27 @@ func (p *pulls) serve(t *task) {
 		}
 	}
 }
+
+// overtakings is how often in a row a pull is run again at once. A Cloudly that
+// pushes for each pull would have it run for ever otherwise.
+const overtakings = 3
+
+// pause waits before a pull that was overtaken too often.
+func (p *pulls) pause(t *task) {
+	n := int(t.overtaken.Load()) - overtakings
+	if n <= 0 {
+		return
+	}
+	timer := time.NewTimer(backoff(n, rand.Float64()))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.ctx.Done():
+	}
+}
+
+// busy reports whether a pull is being run.
+func (p *pulls) busy() bool { return p.active.Load() > 0 }
 
 // end ends all pulls and reports whether they were gone within pullWait.
 func (p *pulls) end() bool {

@@ -28,6 +28,7 @@ type Session struct {
 	ctx     context.Context // of Run
 	state   state
 	attempt *attempt // the latest; nil before the first
+	ending  *pulls   // of an attempt that is left, until they have ended
 	sent    sentFacts
 	told    trouble // of the last failure
 
@@ -209,6 +210,7 @@ func (s *Session) advance(m mail) {
 	for _, e := range effects {
 		s.execute(e, &m)
 	}
+	s.settlePulls()
 	s.narrate(before, &m)
 }
 

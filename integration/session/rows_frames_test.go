@@ -10,7 +10,7 @@ import (
 	"serve.zone/relay/typedsocket"
 )
 
-// malformed are messages that cost their socket (design §4, row O1). BODY stands where the member request does.
+// malformed are messages that cost their socket (design §4, row O1).
 var malformed = map[string]string{
 	"no JSON":                          `registerPalletRuntimeSession`,
 	"nothing":                          ``,
@@ -45,7 +45,7 @@ func TestR03_AMalformedFrameCostsItsSocketAlone(t *testing.T) {
 			h.Send(text)
 			sent++
 			if code, reason := h.WaitClose(); code != int(typedsocket.CloseInvalidData) {
-				t.Errorf("%s of %s: closed with %d %q", what, role, code, reason)
+				t.Fatalf("%s of %s: closed with %d %q", what, role, code, reason) // each more would be waited for too
 			}
 		}
 	}

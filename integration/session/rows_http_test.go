@@ -13,7 +13,7 @@ import (
 	"serve.zone/relay/simulate"
 )
 
-// send makes one plain request to the node listener.
+// plainly makes one plain request to the node listener.
 func plainly(t *testing.T, r *rig.Rig, method, path, body string, header ...string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(r.Soon(), method, r.Origin()+path, strings.NewReader(body))

@@ -117,7 +117,7 @@ func TestAnAnswerThatIsNotTheNodesClosesItsSocket(t *testing.T) {
 			t.Errorf("%s: the node was answered %s", what, got)
 		}
 		if code, reason := h.WaitClose(); code != int(typedsocket.CloseInternal) {
-			t.Errorf("%s: closed with %d %q", what, code, reason)
+			t.Fatalf("%s: closed with %d %q", what, code, reason)
 		}
 	}
 	wantCarried(t, r, b, "node-b")
