@@ -30,7 +30,8 @@ type Appliance struct {
 	cert     *origincert.Files
 	operator *operator.Operator
 	relay    *whole
-	parts    []part // in the order of the status document
+	later    []part // the duties that stand on the session and the listener
+	parts    []part // all, in the order that they are told of things and drop custody
 	serves   map[string]func(*typedsocket.Request)
 
 	failed    chan error    // has room for the first failure
@@ -55,7 +56,7 @@ func build(cfg Config, kinds []duty.EventKind, more func(*Appliance) []part) (*A
 	}
 	a := &Appliance{cfg: cfg, trusted: trusted, failed: make(chan error, 1), recertify: make(chan struct{}, 1)}
 	a.events = duty.NewEvents(duty.EventsConfig{Catalogue: known, Log: cfg.Log, Wall: cfg.Wall})
-	a.relay = newWhole(cfg)
+	a.relay = newWhole(cfg, trusted)
 	a.cert = origincert.NewFiles(origincert.FilesConfig{
 		CertFile: cfg.Settings.TLS.CertFile, KeyFile: cfg.Settings.TLS.KeyFile, Wall: cfg.Wall, Events: a.events,
 	})
@@ -66,19 +67,19 @@ func build(cfg Config, kinds []duty.EventKind, more func(*Appliance) []part) (*A
 		matches: a.cert.Matches, served: func() bool { return !a.cert.NotAfter().IsZero() },
 		bound: a.ListenAddr, wall: cfg.Wall, events: a.events,
 	}
-	var added []part
+	a.later = a.duties()
 	if more != nil {
-		added = more(a)
+		a.later = append(a.later, more(a)...)
 	}
-	upstream := a.cloudlyConfig(added)
+	upstream := a.cloudlyConfig()
 	if err := upstream.Validate(); err != nil {
 		return nil, err // Run would find it too, but by then much is bound (contract §4)
 	}
 	a.cloudly = cloudly.New(upstream)
-	a.listener = listener.New(a.listenerConfig(added))
+	a.listener = listener.New(a.listenerConfig())
 
-	// The one list of duties. forward is dropped before the listener, so that an
-	// answer that arrives meanwhile finds no binding.
+	// forward is dropped before the listener, so that the end of a binding has its own
+	// reason; both before the later duties, which are suspended first.
 	a.parts = append([]part{
 		{duty: a.relay},
 		{duty: a.cloudly, metrics: a.cloudly.Metrics(), run: a.cloudly.Run, reload: a.reloadCloudly},
@@ -86,7 +87,7 @@ func build(cfg Config, kinds []duty.EventKind, more func(*Appliance) []part) (*A
 		{duty: a.listener, metrics: a.listener.Metrics()},
 		{duty: origincert.Duty{Source: a.cert, Wall: cfg.Wall}, metrics: a.cert.Metrics(), run: a.watchCertificate, reload: a.reloadCertificate},
 		{duty: from, run: from.run, registered: from.registered},
-	}, added...)
+	}, a.later...)
 	if a.serves, err = served(a.parts); err != nil {
 		return nil, err
 	}
@@ -94,7 +95,11 @@ func build(cfg Config, kinds []duty.EventKind, more func(*Appliance) []part) (*A
 	return a, nil
 }
 
-func (a *Appliance) cloudlyConfig(added []part) cloudly.Config {
+// duties makes the duties that stand on the session and the listener: the one list
+// that a new duty joins.
+func (a *Appliance) duties() []part { return nil }
+
+func (a *Appliance) cloudlyConfig() cloudly.Config {
 	s := a.cfg.Settings
 	c := cloudly.Config{
 		URL: s.Cloudly.URL, SocketPath: s.Protocol.SocketPath,
@@ -110,19 +115,19 @@ func (a *Appliance) cloudlyConfig(added []part) cloudly.Config {
 		Hooks:   a.hooks(),
 		Log:     a.cfg.Log, Events: a.events,
 	}
-	for _, p := range added {
+	for _, p := range a.later {
 		c.Pulls = append(c.Pulls, p.pulls...)
 	}
 	return c
 }
 
-func (a *Appliance) listenerConfig(added []part) listener.Config {
+func (a *Appliance) listenerConfig() listener.Config {
 	c := listener.Config{
 		Listen: a.cfg.Listen, Address: a.cfg.Settings.Listen, GetCertificate: a.cert.GetCertificate,
 		Routes: a.nodeRoutes(a.cfg.Settings.Protocol.NodeToCloudly),
 		Log:    a.cfg.Log, Events: a.events,
 	}
-	for _, p := range added {
+	for _, p := range a.later {
 		c.Routes = append(c.Routes, p.routes...)
 	}
 	return c
@@ -191,7 +196,7 @@ func (a *Appliance) Reload() {
 // be read leave those before.
 func (a *Appliance) reloadCloudly() {
 	if err := a.trusted.load(); err != nil {
-		a.cfg.Log.Error("cloudly-authorities-not-loaded", field.Error(err))
+		a.events.Publish(EventAuthoritiesRefused, field.Error(err))
 	}
 	a.cloudly.Reload()
 	a.cloudly.Kick()

@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"serve.zone/relay/duty"
 )
 
 // authorities are those that Cloudly's certificate may come from: the system's,
@@ -17,10 +19,28 @@ type authorities struct {
 	file string
 	wall func() time.Time
 	pool atomic.Pointer[x509.CertPool] // nil without a file: the system's
+	last atomic.Pointer[duty.Check]    // of the last load
 }
 
 // load reads the file. On an error what was loaded before stays.
 func (a *authorities) load() error {
+	err := a.read()
+	c := duty.Check{Name: "cloudly-authorities", Advice: true, State: duty.OK, Since: a.wall()}
+	if err != nil {
+		c.State, c.Reason = duty.Failing, "not-loaded"
+		c.Hint = "The file of Cloudly's authorities could not be read; those that were loaded before are trusted still. Put cloudly-ca-file right and reload."
+	}
+	if before := a.last.Load(); before != nil {
+		c = c.After(*before)
+	}
+	a.last.Store(&c)
+	return err
+}
+
+// check tells how the last load went.
+func (a *authorities) check() duty.Check { return *a.last.Load() }
+
+func (a *authorities) read() error {
 	if a.file == "" {
 		return nil
 	}

@@ -25,13 +25,16 @@ func TestReloadTakesNewAuthoritiesOfCloudly(t *testing.T) {
 		r.write("ca.pem", []byte("no certificate"))
 		r.relay.Reload()
 		time.Sleep(time.Second)
+		if _, body := r.get("/readyz?verbose"); !strings.Contains(body, "not-loaded") {
+			t.Errorf("no advice tells of it: %s", body)
+		}
 		r.write("ca.pem", certificates().pem)
 		r.relay.Reload()
 		time.Sleep(time.Second)
 		if len(r.sequences()) != 1 {
 			t.Errorf("not registered after the reload\n%s", r.log)
 		}
-		if !strings.Contains(r.log.String(), "cloudly-authorities-not-loaded") {
+		if len(r.events(EventAuthoritiesRefused)) != 1 {
 			t.Error("a file without a certificate was not told of")
 		}
 	})

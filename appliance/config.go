@@ -64,6 +64,14 @@ func (c Config) validate() error {
 		return &UnsupportedError{Setting: "tls-source", Needs: "the source " + string(s.TLS.Source)}
 	case s.Hub.Listen.IsValid():
 		return &UnsupportedError{Setting: "hub-listen", Needs: "the hub"}
+	case s.Hub.KeyFile != "":
+		return &UnsupportedError{Setting: "hub-key-file", Needs: "the hub"}
+	case s.Hub.Workers > 1:
+		return &UnsupportedError{Setting: "hub-workers", Needs: "the hub"}
+	case s.Registry.Upstream != s.Cloudly.URL:
+		return &UnsupportedError{Setting: "registry-upstream", Needs: "the registry"}
+	case s.Registry.RealmOrigin != s.Registry.Upstream:
+		return &UnsupportedError{Setting: "registry-realm-origin", Needs: "the registry"}
 	}
 	return nil
 }

@@ -53,3 +53,44 @@ func TestR20_R24_APushBehindTheRefusalIsNotServed(t *testing.T) {
 		})
 	}
 }
+
+// Every duty that holds something is stopped before any of them drops it, whatever
+// ends custody: a drop may have to wait for a socket.
+func TestDutiesAreSuspendedBeforeAnyDrops(t *testing.T) {
+	for name, cause := range map[string]func(r *rig){
+		"a refusal": func(r *rig) {
+			r.cloudly.Script(relayCall, simulate.RefuseNamed(contract.RelayNodeForeign, "moved"))
+			r.again()
+		},
+		"a configuration without relay": func(r *rig) {
+			r.cloudly.DisableRelay()
+			r.cloudly.PushConfiguration(r.soon())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var r *rig
+				suspended, bindings := false, -1
+				r, _, _ = holding(t, change{parts: func(a *Appliance) []part {
+					return []part{{
+						duty: &spy{name: "holder", dropped: func(string) {
+							if !suspended {
+								t.Error("it was not suspended before its drop")
+							}
+						}},
+						suspend: func() {
+							if !suspended {
+								suspended, bindings = true, len(a.forward.Bindings())
+							}
+						},
+					}}
+				}})
+				cause(r)
+				after(0)
+				if !suspended || bindings != 2 {
+					t.Errorf("suspended %v, while %d nodes were bound", suspended, bindings)
+				}
+			})
+		})
+	}
+}

@@ -21,6 +21,8 @@ const (
 	EventDraining duty.EventType = "relay-draining"
 	EventDrained  duty.EventType = "relay-drained"
 	EventFailed   duty.EventType = "relay-failed"
+
+	EventAuthoritiesRefused duty.EventType = "relay-authorities-refused"
 )
 
 // EventKinds are the events that the appliance publishes itself.
@@ -30,6 +32,7 @@ var EventKinds = []duty.EventKind{
 	{Type: EventDraining, Duty: relayName, Level: slog.LevelInfo, Says: "The relay was told to stop. It takes nothing new and ends what is in flight."},
 	{Type: EventDrained, Duty: relayName, Level: slog.LevelInfo, Says: "The relay has drained. The outcome tells whether something was cut short."},
 	{Type: EventFailed, Duty: relayName, Level: slog.LevelError, Says: "A part of the relay failed in a way that it cannot go on from: a mistake in the relay. The process ends; start it again."},
+	{Type: EventAuthoritiesRefused, Duty: relayName, Level: slog.LevelError, Says: "The file of Cloudly's authorities could not be read on a reload. Those that were loaded before are trusted still."},
 	{Type: EventOriginMismatch, Duty: originName, Level: slog.LevelError, Says: "Nodes are told an origin that this relay does not serve: another host than the certificate names, or another port than is bound. Put the certificate, the port or Cloudly's relay block right."},
 	{Type: EventOriginMatches, Duty: originName, Level: slog.LevelInfo, Says: "The origin and what is served agree again."},
 }

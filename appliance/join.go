@@ -86,8 +86,24 @@ func (a *Appliance) hooks() cloudly.Hooks {
 				}
 			}
 		},
-		OnCustodyHeard: a.forward.Suspend,
+		OnCustodyHeard: a.custodyHeard,
 		OnCustodyEnded: a.dropCustody,
+	}
+}
+
+// custodyHeard keeps anything more of the old custody from leaving, until the drop.
+func (a *Appliance) custodyHeard(sock *typedsocket.Socket) {
+	a.forward.Suspend(sock)
+	a.suspend()
+}
+
+// suspend stops the duties that hold something, before any of them drops it: the
+// drop of another may have to wait for a socket.
+func (a *Appliance) suspend() {
+	for _, p := range a.later {
+		if p.suspend != nil {
+			a.guarded(p.duty.Name(), p.suspend)
+		}
 	}
 }
 
@@ -96,6 +112,7 @@ func (a *Appliance) hooks() cloudly.Hooks {
 // keep the others from dropping theirs, and leaves a relay that may hold what it
 // must not: so the relay ends.
 func (a *Appliance) dropCustody(name contract.RefusalName) {
+	a.suspend()
 	var broken error
 	for _, p := range a.parts {
 		if !a.guarded(p.duty.Name(), func() { p.duty.DropCustody(string(name)) }) {

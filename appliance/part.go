@@ -12,7 +12,7 @@ import (
 )
 
 // part is one duty with the ends by which it is joined to the others. A new duty
-// is a folder of its own and one part in New. All ends but the duty itself may
+// is a folder of its own and one part in build. All ends but the duty itself may
 // be left out.
 type part struct {
 	duty    duty.Duty
@@ -21,6 +21,11 @@ type part struct {
 	// run does the duty's standing work until the context ends. An error of its
 	// own accord ends the relay.
 	run func(ctx context.Context) error
+	// suspend is told that a refusal was read that ends custody, on whichever
+	// goroutine read it: nothing of what is held leaves any more. It must neither
+	// block nor call anything but the duty. DropCustody follows, or lost.
+	suspend func()
+
 	// reload reads files again, as on SIGHUP. It may wait for a file system.
 	reload func()
 

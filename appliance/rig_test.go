@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
@@ -19,7 +18,6 @@ import (
 	"go.uber.org/goleak"
 
 	"serve.zone/relay/config"
-	"serve.zone/relay/contract"
 	"serve.zone/relay/duty"
 	"serve.zone/relay/simulate"
 	"serve.zone/relay/typedsocket/carriertest"
@@ -375,9 +373,6 @@ func (r *rig) wantNoViolations(nodes ...*simulate.Pallet) {
 		r.t.Errorf("a peer saw a violation: %+v", v)
 	}
 }
-
-var _ = netip.AddrPort{}
-var _ = contract.RelayNotReady
 
 // sectionOf finds a duty's part in the status document.
 func sectionOf(t *testing.T, document map[string]any, name string) map[string]any {

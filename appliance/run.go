@@ -11,23 +11,25 @@ import (
 
 // Bounds of the end of a relay (design §8).
 const (
-	// drainWait is how long a drain may take in all.
+	// drainWait is how long the end may take in all, since whoever told the relay to
+	// stop kills it then.
 	drainWait = 10 * time.Second
 	// drainNodes is how much of it what is in flight may take. The rest is for the
-	// closing handshakes with Cloudly and with the operator's readers.
-	drainNodes = 8 * time.Second
-	// endWait is how long goroutines may take to end when all they wait for has
-	// ended.
+	// closing of sockets whose peers take nothing: four seconds each, nodes first,
+	// then Cloudly.
+	drainNodes = 6 * time.Second
+	// endWait is how long goroutines may take to end after a failure, when all they
+	// wait for has ended.
 	endWait = 5 * time.Second
 )
 
 // errNotEnded is met when parts of the relay go on after everything was closed.
-var errNotEnded = errors.New("appliance: parts of the relay have not ended within " + endWait.String())
+var errNotEnded = errors.New("appliance: parts of the relay have not ended in time")
 
-// Run serves until ctx ends, then drains within 10 s, and returns nil even when
-// something was cut short. It returns an error when a part of the relay failed
-// that the rest cannot go on without, after everything was closed. What Cloudly,
-// the network or the clock do is never such a failure.
+// Run serves until ctx ends, then drains, and returns nil within 10 s whatever
+// was cut short. It returns an error when a part of the relay failed that the
+// rest cannot go on without, after everything was closed. What Cloudly, the
+// network or the clock do is never such a failure.
 func (a *Appliance) Run(ctx context.Context) error {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -45,16 +47,49 @@ func (a *Appliance) Run(ctx context.Context) error {
 	a.events.Publish(EventStarted, field.Version(a.cfg.Build.Version), field.Node(a.cfg.Settings.NodeID),
 		field.Address(a.ListenAddr()))
 
-	var err error
 	select {
 	case <-ctx.Done():
-		err = a.drain(context.WithoutCancel(ctx))
-	case err = <-a.failed:
+		whole, end := context.WithTimeout(context.WithoutCancel(ctx), drainWait)
+		defer end()
+		cut := a.drain(whole)
+		cancel()
+		a.drained(errors.Join(cut, a.finish(whole, &tasks)))
+		return nil
+	case err := <-a.failed:
 		a.events.Publish(EventFailed, field.Error(err))
+		cancel()
+		last, end := context.WithTimeout(context.WithoutCancel(ctx), endWait)
+		defer end()
+		return errors.Join(err, a.finish(last, &tasks))
 	}
-	a.relay.enter(stopped)
-	cancel()
-	return errors.Join(err, a.Close(), await(&tasks))
+}
+
+// finish closes everything and waits until all goroutines of Run have ended, or the
+// context has. What goes on then ends with the process.
+func (a *Appliance) finish(ctx context.Context, tasks *sync.WaitGroup) error {
+	var err error
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		err = a.Close()
+		tasks.Wait()
+	}()
+	select {
+	case <-over:
+		return err
+	case <-ctx.Done():
+		return errNotEnded
+	}
+}
+
+// drained says how the drain went.
+func (a *Appliance) drained(cut error) {
+	outcome := "finished"
+	if cut != nil {
+		outcome = "cut-short"
+		a.cfg.Log.Warn("drain-cut-short", field.Error(cut))
+	}
+	a.events.Publish(EventDrained, field.Outcome(outcome))
 }
 
 // listening serves a listener. Its error is logged.
@@ -68,13 +103,12 @@ func (a *Appliance) listening(name string, serve func() error) {
 
 // drain takes nothing new and ends what is in flight, in the order of design §8:
 // the nodes, then the other duties, then Cloudly, since answers of nodes leave
-// through it, and the operator's readers at last.
+// through it, and the operator's readers at last. The error says what was cut short.
 func (a *Appliance) drain(ctx context.Context) error {
 	a.relay.enter(draining)
 	a.operator.SetDraining()
+	a.cloudly.Quiesce()
 	a.events.Publish(EventDraining)
-	ctx, cancel := context.WithTimeout(ctx, drainWait)
-	defer cancel()
 	nodes, end := context.WithTimeout(ctx, drainNodes)
 	defer end()
 
@@ -86,23 +120,12 @@ func (a *Appliance) drain(ctx context.Context) error {
 	both.Go(func() { cut[1] = a.listener.Drain(nodes) })
 	both.Wait()
 	failures := cut[:]
-	for _, p := range a.parts {
-		switch p.duty {
-		case a.forward, a.listener, a.cloudly:
-		default:
-			failures = append(failures, p.duty.Drain(nodes))
-		}
+	for _, p := range a.later {
+		failures = append(failures, p.duty.Drain(ctx))
 	}
 	failures = append(failures, a.cloudly.Drain(ctx))
 	// The last that goes, so that the drain can be watched to its end.
-	failures = append(failures, a.operator.Drain(ctx))
-	outcome := "finished"
-	if err := errors.Join(failures...); err != nil {
-		outcome = "cut-short"
-		a.cfg.Log.Warn("drain-cut-short", field.Error(err))
-	}
-	a.events.Publish(EventDrained, field.Outcome(outcome))
-	return nil
+	return errors.Join(append(failures, a.operator.Drain(ctx))...)
 }
 
 // Close ends everything at once. Run calls it; it is for a relay that was started
@@ -111,21 +134,14 @@ func (a *Appliance) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), endWait)
 	defer cancel()
 	a.relay.enter(stopped)
-	return errors.Join(a.listener.Close(), a.cloudly.Drain(ctx), a.operator.Close())
-}
-
-// await waits for goroutines whose work has ended.
-func await(tasks *sync.WaitGroup) error {
-	gone := make(chan struct{})
-	go func() { defer close(gone); tasks.Wait() }()
-	timer := time.NewTimer(endWait)
-	defer timer.Stop()
-	select {
-	case <-gone:
-		return nil
-	case <-timer.C:
-		return errNotEnded
-	}
+	// Beside each other: each may wait for a peer that takes nothing.
+	var all sync.WaitGroup
+	var ends [3]error
+	all.Go(func() { ends[0] = a.listener.Close() })
+	all.Go(func() { ends[1] = a.cloudly.Drain(ctx) })
+	all.Go(func() { ends[2] = a.operator.Close() })
+	all.Wait()
+	return errors.Join(ends[:]...)
 }
 
 // watchCertificate looks at the certificate's files from time to time, and at

@@ -24,13 +24,23 @@ func (p phase) String() string { return phaseNames[p] }
 
 // whole is the duty under which the relay speaks of itself.
 type whole struct {
-	cfg   Config
-	phase atomic.Uint32
+	cfg     Config
+	trusted *authorities
+	phase   atomic.Uint32
+	since   atomic.Pointer[time.Time] // of the phase
 }
 
-func newWhole(cfg Config) *whole { return &whole{cfg: cfg} }
+func newWhole(cfg Config, trusted *authorities) *whole {
+	w := &whole{cfg: cfg, trusted: trusted}
+	w.enter(starting)
+	return w
+}
 
-func (w *whole) enter(p phase) { w.phase.Store(uint32(p)) }
+func (w *whole) enter(p phase) {
+	now := w.cfg.Wall()
+	w.phase.Store(uint32(p))
+	w.since.Store(&now)
+}
 
 func (w *whole) now() phase { return phase(w.phase.Load()) }
 
@@ -48,9 +58,14 @@ type Status struct {
 // Name returns the duty's name.
 func (w *whole) Name() string { return relayName }
 
-// Checks returns one check: the relay serves.
+// Checks returns whether the relay serves, and as advice whether the file of
+// Cloudly's authorities could be read when it was last asked for.
 func (w *whole) Checks(time.Time) []duty.Check {
-	c := duty.Check{Name: "serving", State: duty.OK}
+	return []duty.Check{w.serving(), w.trusted.check()}
+}
+
+func (w *whole) serving() duty.Check {
+	c := duty.Check{Name: "serving", State: duty.OK, Since: *w.since.Load()}
 	switch p := w.now(); p {
 	case starting:
 		c.State, c.Reason = duty.Pending, p.String()
@@ -59,7 +74,7 @@ func (w *whole) Checks(time.Time) []duty.Check {
 		c.State, c.Reason = duty.Failing, p.String()
 		c.Hint = "The relay was told to stop and takes nothing new."
 	}
-	return []duty.Check{c}
+	return c
 }
 
 // Status returns a Status.

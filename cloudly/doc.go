@@ -13,9 +13,9 @@
 // shell. The shell executes effects in order, calls the hooks from its one loop,
 // never two at once, and reports what came of an effect as the next event.
 //
-// A custody refusal, heard on any own call or told by Heard and HeardForwarded,
-// ends custody: requests of Cloudly are no longer served, running pulls have
-// ended and OnCustodyEnded has returned before the loop sends anything else, and
+// A custody refusal, read on any own call or told by HeardForwarded, ends custody:
+// from that instant nothing more of Cloudly is served, running pulls are told to
+// end, and OnCustodyEnded has returned before the loop sends anything else, and
 // of a socket that stays open whatever flows and streams had queued is dropped. A
 // protocol refusal, an unnamed refusal, a lost answer and a lost socket keep
 // custody. OnLost follows every OnRegistered that was the first on its socket.

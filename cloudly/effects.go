@@ -72,6 +72,9 @@ func (s *Session) execute(e effect, m *mail) {
 
 // begin starts an attempt. The socket of the one before is gone before it dials.
 func (s *Session) begin() {
+	if s.quiet.Load() {
+		return // the end is near, and nothing else is left to happen in this phase
+	}
 	var before *typedsocket.Socket
 	if s.attempt != nil {
 		before = s.attempt.sock

@@ -22,6 +22,7 @@ type Session struct {
 	tasks   sync.WaitGroup // goroutines of Run
 	reads   atomic.Uint64  // configurations pushed and registrations accepted so far
 	begun   atomic.Bool    // Run was called
+	quiet   atomic.Bool    // no attempt is begun any more
 	done    chan struct{}  // closed when Run has returned
 
 	// Of the loop alone.
@@ -290,6 +291,9 @@ func (s *Session) DropCustody(string) {
 	defer s.mu.Unlock()
 	s.shown.dropCustody()
 }
+
+// Quiesce begins no attempt any more. A session that stands goes on until Drain.
+func (s *Session) Quiesce() { s.quiet.Store(true) }
 
 // Drain ends the session: requests are refused, the socket is closed, and OnLost is
 // called when a session stood. It returns when Run has, or when ctx ends.

@@ -69,10 +69,8 @@ func (w *frameWriter) windUp() {
 		item.End(false)
 	}
 
-	if !w.torn && end.Code != closeAbnormal {
-		w.sayClose(end)
-	}
-	s.link.Conn.Close()
+	said := !w.torn && end.Code != closeAbnormal && w.sayClose(end)
+	s.hangUp(said)
 	// A connection whose Close does not end its Read must not hold us.
 	late := time.NewTimer(closeWait)
 	defer late.Stop()
@@ -86,9 +84,24 @@ func (w *frameWriter) windUp() {
 	close(s.done)
 }
 
+// hangUp closes the connection. TLS says goodbye on its own, and gives a peer that
+// takes nothing five seconds for it: where our own goodbye came to nothing that is
+// left out, and otherwise it has closeWait.
+func (s *Socket) hangUp(said bool) {
+	if secured, ok := s.link.Conn.(interface{ NetConn() net.Conn }); ok {
+		if said {
+			late := time.AfterFunc(closeWait, func() { secured.NetConn().Close() })
+			defer late.Stop()
+		} else {
+			secured.NetConn().Close()
+		}
+	}
+	s.link.Conn.Close()
+}
+
 // sayClose sends the close frame and, when the end was our idea, waits for
-// the peer's (RFC 6455 §7.1.1).
-func (w *frameWriter) sayClose(end *EndError) {
+// the peer's (RFC 6455 §7.1.1). It reports whether the peer took part.
+func (w *frameWriter) sayClose(end *EndError) bool {
 	s := w.s
 	var payload []byte
 	switch {
@@ -100,14 +113,16 @@ func (w *frameWriter) sayClose(end *EndError) {
 	deadline := time.Now().Add(closeWait)
 	s.link.SetWriteDeadline(deadline)
 	if _, err := s.link.Conn.Write(appendControl(nil, opClose, payload, w.mask())); err != nil || end.Remote {
-		return
+		return err == nil
 	}
 	s.link.SetReadDeadline(deadline)
 	late := time.NewTimer(closeWait)
 	defer late.Stop()
 	select {
 	case <-s.readDone:
+		return true
 	case <-late.C:
+		return false
 	}
 }
 

@@ -7,5 +7,9 @@
 //
 //	go test -run '^$' -bench . -benchtime 1x ./integration/bench
 //
-// It has no tests: speed is never asserted.
+// BenchmarkLoad and BenchmarkLoadReconnect drive the built relay with 256 nodes;
+// RELAY_BINARY names another one. The rest measures the carrier, in roles of this
+// test binary.
+//
+// Its tests are of its own arithmetic: speed is never asserted.
 package bench

@@ -56,9 +56,9 @@ func BenchmarkLoadReconnect(b *testing.B) {
 		b.ReportMetric(back.Seconds(), "relay-back-s")
 		b.ReportMetric(all.Seconds(), "all-registered-s")
 		b.ReportMetric(0, "ns/op")
-		b.Log(fmt.Sprintf("%d nodes after an upstream cut: the relay registered again after %.2f s, the first node dialled after %.2f s, at most %d dialled within %s, "+
+		b.Logf("%d nodes after an upstream cut: the relay registered again after %.2f s, the first node dialled after %.2f s, at most %d dialled within %s, "+
 			"all had registered after %.2f s, with %d dials in vain; the first time, all at once, took %.2f s",
-			len(nodes), back.Seconds(), again[0].Sub(cut).Seconds(), peak, dialWindow, all.Seconds(), extra, first.Seconds()))
+			len(nodes), back.Seconds(), again[0].Sub(cut).Seconds(), peak, dialWindow, all.Seconds(), extra, first.Seconds())
 	}
 }
 

@@ -14,9 +14,8 @@ type measured struct {
 	took     []time.Duration // end to end, of all nodes but the last one, sorted
 	requests int             // of all nodes
 	batches  int             // of the flooding node, answered within the run
-	refused  int             // batches
-	asked    int             // of the mute node
 	cpu      time.Duration   // of what was measured
+	waited   time.Duration   // for which threads of it were ready to run and had no core
 	span     time.Duration
 	memory   int // by which what was measured grew, in bytes
 }
@@ -108,6 +107,7 @@ func relayCPU(r round) float64   { return r.relay.cpu.Seconds() * 1e6 / float64(
 func proxyCPU(r round) float64   { return r.proxy.cpu.Seconds() * 1e6 / float64(r.proxy.requests) }
 func relayCores(r round) float64 { return r.relay.cores() }
 func proxyCores(r round) float64 { return r.proxy.cores() }
+func relayWaits(r round) float64 { return r.relay.waited.Seconds() / r.relay.span.Seconds() }
 func relayFloods(r round) float64 {
 	return float64(r.relay.batches) * batchSize / (1 << 20) / openSpan.Seconds()
 }
@@ -130,10 +130,11 @@ func (s *summary) report(b *testing.B) {
 			s.over(i, relayAt(99)), s.over(i, proxyAt(99)), s.over(i, addedAt(99)),
 			s.over(i, insideMost(50)), s.over(i, insideAnswer(50)), s.over(i, insideMost(99)), s.over(i, insideAnswer(99)))
 		if i == flood { // a batch is not a request like the others
-			fmt.Fprintf(&text, "%.2f cores, proxy %.2f\n", s.over(i, relayCores), s.over(i, proxyCores))
+			fmt.Fprintf(&text, "CPU %.2f of a second, proxy %.2f", s.over(i, relayCores), s.over(i, proxyCores))
 		} else {
-			fmt.Fprintf(&text, "CPU a request %.0f µs, proxy %.0f\n", s.over(i, relayCPU), s.over(i, proxyCPU))
+			fmt.Fprintf(&text, "CPU a request %.0f µs, proxy %.0f", s.over(i, relayCPU), s.over(i, proxyCPU))
 		}
+		fmt.Fprintf(&text, "; threads of the relay waited for a core %.2f of a second\n", s.over(i, relayWaits))
 	}
 	fmt.Fprintf(&text, "the flood, %.0f MiB/s (proxy %.0f), adds to the others' p99: inside %.2f to %.2f + %.2f, end to end %.2f (proxy %.2f)\n",
 		s.over(flood, relayFloods), s.over(flood, proxyFloods),
@@ -187,7 +188,7 @@ func (s *summary) results(b *testing.B, text string) {
 			{"added-p50-ms", s.over(i, addedAt(50))}, {"added-p99-ms", s.over(i, addedAt(99))},
 			{"inside-request-p50-ms", s.over(i, insideMost(50))}, {"inside-request-p99-ms", s.over(i, insideMost(99))},
 			{"inside-answer-p50-ms", s.over(i, insideAnswer(50))}, {"inside-answer-p99-ms", s.over(i, insideAnswer(99))},
-			{"cores", s.over(i, relayCores)},
+			{"cores", s.over(i, relayCores)}, {"waiting-for-a-core", s.over(i, relayWaits)},
 		}
 		if i == quiet {
 			figures = append(figures, figure{"cpu-µs/request", s.over(i, relayCPU)}, figure{"proxy-cpu-µs/request", s.over(i, proxyCPU)})

@@ -1,7 +1,7 @@
 package bench
 
 import (
-	"fmt"
+	"errors"
 	"math/rand/v2"
 	"runtime/debug"
 	"slices"
@@ -15,7 +15,7 @@ import (
 const (
 	loadNodes  = 256
 	loadShare  = 0.3 // of the rate that saturates the machine
-	loadRounds = 7
+	loadRounds = 5
 	loadStarts = 5
 
 	// closedSpan and openSpan are how long one run of each kind lasts. Many short
@@ -63,6 +63,7 @@ func BenchmarkLoad(b *testing.B) {
 	var s summary
 	s.starts = l.start(b)
 	s.memory = l.fill(b)
+	yieldCores(b)
 	l.closed(b, &s)
 	l.rate = loadShare * median(s.relayRates)
 	others := watchOthers(b, l.relay.pid, l.proxy.pid)
@@ -114,36 +115,48 @@ func (l *load) fill(b *testing.B) float64 {
 func (l *load) closed(b *testing.B, s *summary) {
 	for range 3 {
 		for _, f := range []*fleet{l.proxy, l.relay} {
-			counts, failures := make([]int, len(f.crowd)), make([]error, len(f.crowd))
-			stop := f.watch(closedSpan)
-			cpu, begin := cpuOf(b, f.pid), time.Now()
-			var wg sync.WaitGroup
-			for i, n := range f.crowd {
-				wg.Go(func() { counts[i], failures[i] = n.closedLoop(begin.Add(closedSpan)) })
-			}
-			wg.Wait()
-			took := time.Since(begin)
-			stop()
-			sum := 0
-			for i := range counts {
-				if sum += counts[i]; failures[i] != nil {
-					b.Fatal(failures[i])
-				}
-			}
-			each := float64(cpuOf(b, f.pid)-cpu) / 1e3 / float64(sum)
+			rate, each := f.saturate(b)
 			if f == l.relay {
-				s.relayRates, s.relayFull = append(s.relayRates, float64(sum)/took.Seconds()), append(s.relayFull, each)
+				s.relayRates, s.relayFull = append(s.relayRates, rate), append(s.relayFull, each)
 			} else {
-				s.proxyRates, s.proxyFull = append(s.proxyRates, float64(sum)/took.Seconds()), append(s.proxyFull, each)
+				s.proxyRates, s.proxyFull = append(s.proxyRates, rate), append(s.proxyFull, each)
 			}
 		}
 	}
 }
 
-// watch ends all sockets of a fleet when a run does not end by itself.
-func (f *fleet) watch(span time.Duration) (stop func()) {
+// saturate returns how many requests a second all nodes of a fleet get through,
+// and the CPU of what is measured for each, in µs.
+func (f *fleet) saturate(b *testing.B) (rate, each float64) {
+	last, err := f.dial(loadNodes-1, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	nodes := append(slices.Clone(f.crowd), last)
+	defer last.conn.CloseNow()
+	counts, failures := make([]int, len(nodes)), make([]error, len(nodes))
+	defer watch(nodes, closedSpan)()
+	cpu, begin := cpuOf(b, f.pid), time.Now()
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() { counts[i], failures[i] = n.closedLoop(begin.Add(closedSpan)) })
+	}
+	wg.Wait()
+	took, used := time.Since(begin), cpuOf(b, f.pid)-cpu
+	if err := errors.Join(failures...); err != nil {
+		b.Fatal(err)
+	}
+	sum := 0
+	for _, count := range counts {
+		sum += count
+	}
+	return float64(sum) / took.Seconds(), float64(used) / 1e3 / float64(sum)
+}
+
+// watch ends the sockets of all nodes when a run does not end by itself.
+func watch(nodes []*node, span time.Duration) (stop func()) {
 	timer := time.AfterFunc(span+lateWait, func() {
-		for _, n := range f.crowd {
+		for _, n := range nodes {
 			n.conn.CloseNow()
 		}
 	})
@@ -220,60 +233,85 @@ func (l *load) run(b *testing.B, f *fleet, i scenario, due [][]time.Duration) (x
 	if err != nil {
 		b.Fatal(err)
 	}
+	defer last.conn.CloseNow()
+	defer watch(append(slices.Clone(f.crowd), last), lead+openSpan)()
 	memory := residentOf(b, f.pid)
-	cpu, begin := cpuOf(b, f.pid), time.Now().Add(lead)
-	until := begin.Add(openSpan)
-	stop := f.watch(lead + openSpan)
-	endLast := time.AfterFunc(lead+openSpan+lateWait, func() { last.conn.CloseNow() })
-	took, failures := make([][]time.Duration, len(f.crowd)), make([]error, len(f.crowd))
-	refused := make([]int, len(f.crowd))
-	var crowd, beside sync.WaitGroup
-	for k, n := range f.crowd {
-		crowd.Go(func() { took[k], refused[k], failures[k] = n.openLoop(begin, due[k]) })
-	}
-	var lastErr error
-	switch i {
-	case quiet:
-		beside.Go(func() { _, _, lastErr = last.openLoop(begin, due[loadNodes-1]) })
-	case flood:
-		beside.Go(func() { x.batches, x.refused, lastErr = last.flood(begin, until) })
-	case mute:
-		beside.Go(func() { x.asked = last.ask(begin, until) })
-		beside.Go(func() { l.sink.push(last.id, pushSize, pushEvery, until) })
-	}
-	crowd.Wait()
-	stop()
-	x.cpu = cpuOf(b, f.pid) - cpu
-	x.span = time.Since(begin)
+	cpu, waited := scheduled(b, f.pid)
+	begin := time.Now().Add(lead)
+	crowd, beside := f.openLoops(begin, due), l.beside(last, i, begin, due[loadNodes-1])
+	got := <-crowd
+	x.cpu, x.waited = scheduled(b, f.pid)
+	x.cpu, x.waited, x.span = x.cpu-cpu, x.waited-waited, time.Since(begin)
 	x.memory = residentOf(b, f.pid) - memory
 	if i == mute {
-		last.conn.CloseNow() // what it was sent and did not read is on its way for ever
+		last.conn.CloseNow() // what it does not read is on its way for ever
 	}
-	beside.Wait()
-	endLast.Stop()
-	last.conn.CloseNow()
-	for k := range f.crowd {
-		if failures[k] != nil {
-			b.Fatal(failures[k])
-		}
-		if refused[k] > 0 {
-			b.Errorf("%s, %s: %d reports of %s were refused", f.prefix, i, refused[k], f.crowd[k].id)
-		}
-		x.took = append(x.took, took[k]...)
+	also := <-beside
+	if err := errors.Join(got.err, also.err); err != nil {
+		b.Fatal(err)
 	}
-	if lastErr != nil {
-		b.Fatal(lastErr)
+	if got.failed+also.failed > 0 {
+		b.Errorf("%s, %s: %d reports and %d batches were refused", f.prefix, i, got.failed, also.failed)
 	}
-	if x.refused > 0 {
-		b.Errorf("%s: %d batches were refused", f.prefix, x.refused)
+	if len(got.took) == 0 {
+		b.Fatalf("a rate of %.0f/s is too low to measure", l.rate)
 	}
-	slices.Sort(x.took)
-	x.requests = len(x.took) + x.batches + x.asked
-	if i == quiet {
-		x.requests += len(due[loadNodes-1])
-	}
-	if len(x.took) == 0 {
-		b.Fatal(fmt.Errorf("a rate of %.0f/s is too low to measure", l.rate))
-	}
+	slices.Sort(got.took)
+	x.took, x.batches, x.requests = got.took, also.batches, len(got.took)+also.requests
 	return x
+}
+
+// outcome is what became of the requests of some nodes.
+type outcome struct {
+	took     []time.Duration // of reports
+	requests int             // of every kind
+	batches  int             // answered in time
+	failed   int
+	err      error
+}
+
+// openLoops has every node of the crowd send its reports.
+func (f *fleet) openLoops(begin time.Time, due [][]time.Duration) <-chan outcome {
+	all := make([]outcome, len(f.crowd))
+	var wg sync.WaitGroup
+	for k, n := range f.crowd {
+		wg.Go(func() { all[k].took, all[k].failed, all[k].err = n.openLoop(begin, due[k]) })
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		wg.Wait()
+		var sum outcome
+		for _, o := range all {
+			sum.took, sum.failed, sum.err = append(sum.took, o.took...), sum.failed+o.failed, errors.Join(sum.err, o.err)
+		}
+		done <- sum
+	}()
+	return done
+}
+
+// beside has the last node do what the scenario says.
+func (l *load) beside(last *node, i scenario, begin time.Time, due []time.Duration) <-chan outcome {
+	until := begin.Add(openSpan)
+	done := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		switch i {
+		case quiet:
+			o.took, o.failed, o.err = last.openLoop(begin, due)
+			o.requests = len(o.took)
+		case flood:
+			o.batches, o.failed, o.err = last.flood(begin, until)
+			o.requests = o.batches
+		case mute:
+			pushed := make(chan struct{})
+			go func() {
+				defer close(pushed)
+				l.sink.push(last.id, pushSize, pushEvery, until)
+			}()
+			o.requests = last.ask(begin, until)
+			<-pushed
+		}
+		done <- o
+	}()
+	return done
 }

@@ -66,21 +66,28 @@ func (p *process) usage(b *testing.B) (u usage) {
 // scheduler counts them: /proc/PID/stat counts ticks of 10 ms, which is coarse.
 func cpuOf(b *testing.B, pid int) time.Duration {
 	b.Helper()
+	ran, _ := scheduled(b, pid)
+	return ran
+}
+
+// scheduled also sums for how long they were ready to run and had no core.
+func scheduled(b *testing.B, pid int) (ran, waited time.Duration) {
+	b.Helper()
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
 		b.Fatal(err)
 	}
-	var total time.Duration
 	for _, task := range tasks {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/schedstat", pid, task.Name()))
 		if err != nil {
 			continue // the thread has ended
 		}
-		var ran int64
-		fmt.Sscan(strings.Fields(string(stat))[0], &ran)
-		total += time.Duration(ran)
+		var on, off int64
+		fmt.Sscan(string(stat), &on, &off)
+		ran += time.Duration(on)
+		waited += time.Duration(off)
 	}
-	return total
+	return ran, waited
 }
 
 // watchOthers returns a function that says how many cores were busy since with
