@@ -134,7 +134,7 @@ func TestB008_OneThatIsBusyKeepsNobodyFromGoing(t *testing.T) {
 		r := newRig(t, long(newLines()))
 		r.registered(0)
 		f := r.fleet(16)
-		r.cloudly.Script(reported, simulate.Late(6*time.Second))
+		r.cloudly.Script(reported, simulate.Late(5*time.Second))
 		waiting := make(chan error, 1)
 		go func() { waiting <- f.report(t, f.nodes[0], f.ids[0]) }()
 		synctest.Wait()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -100,7 +101,9 @@ func (r *rig) says(kind duty.EventType, key string) []string {
 // wantHeard checks what the recorder was told since it was last asked.
 func (r *rig) wantHeard(want ...string) {
 	r.t.Helper()
-	got := r.rec.take()
+	got := slices.CompactFunc(r.rec.take(), func(a, b string) bool {
+		return a == b && strings.HasPrefix(a, "dropped ") // a drop may be told twice (cloudly.Hooks)
+	})
 	if diff := cmp.Diff(append([]string{}, want...), append([]string{}, got...)); diff != "" {
 		r.t.Errorf("the duties were told (-want +got):\n%s", diff)
 	}

@@ -47,8 +47,13 @@ func TestDocumentsExampleLoads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Hub.Listen.String() != "192.0.2.1:4433" || len(c.Protocol.NodeToCloudly) != 1 || report.Unused != nil {
+	if c.Listen.String() != "10.0.4.7:8443" || len(c.Protocol.NodeToCloudly) != 1 || report.Unused != nil {
 		t.Errorf("%+v", c)
+	}
+	// What the document says of a setting that is given and empty.
+	c, _, err = config.Load(withFile(map[string]string{"cloudly-ca-file": ""}, nil, "cloudly-ca-file: roots.pem\n"+example))
+	if err != nil || c.Cloudly.CAFile != "" || !strings.Contains(config.Markdown(), "`--cloudly-ca-file=`") {
+		t.Errorf("extra roots %q, error %v", c.Cloudly.CAFile, err)
 	}
 }
 

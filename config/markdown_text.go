@@ -7,14 +7,17 @@ const (
 # Configuration
 
 What a relay is told before it starts. What it does for its cluster is not told here: Cloudly pushes that.
-[architecture.md](architecture.md) says which rooms exist; settings of a later room are read and judged today and change
-nothing yet.
+
+[architecture.md](architecture.md) says which rooms exist. Until a room does, what asks for it by a value other than the
+default is refused by name: ` + "`hub-listen`, `hub-key-file`, `hub-workers`, `registry-upstream`, `registry-realm-origin`" + `, and a
+` + "`tls-source`" + ` other than ` + "`files`" + `. What stands under ` + "`protocol.corestore`" + ` is read and judged, and changes nothing before there
+is such a room.
 
 ## Where a value comes from
 
 A flag wins over the environment, the environment over the file, the file over the default. Of several variables of one
 setting the first that is set wins. A variable that is set to nothing counts as not set. A flag or a key that is given as
-` + "`\"\"`" + ` is given, and means empty: so ` + "`--hub-listen=`" + ` switches off a hub that the file switches on.
+` + "`\"\"`" + ` is given, and means empty: so ` + "`--cloudly-ca-file=`" + ` sets aside the roots that the file names.
 
 The file is YAML, at most 256 KiB, one document, without anchors, aliases and tags. Its keys are the names of the flags
 without the dashes. A key that is no setting is refused, and so is one that is given twice. File names that are not
@@ -27,8 +30,6 @@ node-id: node-a
 listen: 10.0.4.7:8443
 tls-cert-file: /etc/relay/tls.crt
 tls-key-file: /etc/relay/tls.key
-hub-listen: 192.0.2.1:4433
-hub-key-file: /etc/relay/hub.key
 protocol:
   forward:
     nodeToCloudly: [reportSomethingNew]

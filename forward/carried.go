@@ -23,6 +23,7 @@ type carried struct {
 	cost  cost
 	body  int // bytes of the request
 	begun time.Time
+	queue *strangersQueue // the request waits among those of strangers; nil otherwise
 	epoch uint64
 	// registration is set for registrations alone.
 	registration *registration
@@ -40,8 +41,15 @@ type carried struct {
 // refusals of the relay go before it.
 const flowOfCloudly = "cloudly"
 
+// flowOfStrangers is the flow of the socket to Cloudly in which the registrations
+// of all sockets wait that hold no binding. Those may name any node, so a node's
+// own flow is none of theirs, and all of them together have the share of one. No
+// node id has a space.
+const flowOfStrangers = "unbound sockets"
+
 // forward is how the request travels on. Both ways it is in the node's flow on
-// the socket to Cloudly, so that a node's messages never overtake each other.
+// the socket to Cloudly, so that a node's messages never overtake each other; but
+// for what goes among the registrations of strangers.
 func (c *carried) forward() typedsocket.Forward {
 	f := typedsocket.Forward{
 		Method: c.route.method, Timeout: contract.ForwardTimeout,
@@ -50,10 +58,19 @@ func (c *carried) forward() typedsocket.Forward {
 	}
 	if c.cost.direction == up {
 		f.Flow, f.AnswerFlow = c.node, flowOfCloudly
+		if c.queue != nil {
+			f.Flow, f.Left = flowOfStrangers, c.left
+		}
 	} else {
 		f.Flow, f.AnswerFlow = flowOfCloudly, c.node
 	}
 	return f
+}
+
+// left is told when a request has left that waited among those of strangers.
+func (c *carried) left(inside time.Duration) {
+	c.queue.waiting.Add(-1)
+	c.f.metrics.requestInside(inside)
 }
 
 // errStreams is an answer with a stream, which does not pass (contract §14).

@@ -38,7 +38,7 @@ type Config struct {
 	NodeToCloudly, CloudlyToNode []string
 
 	// Wall is the wall clock; time.Now if nil. It is shown, nothing is decided
-	// by it.
+	// by it. It is read under a lock: it must not block.
 	Wall   func() time.Time
 	Log    *duty.Logger
 	Events *duty.Events // of a catalogue with EventKinds; nil publishes nothing
@@ -92,9 +92,8 @@ type Forward struct {
 	passed   *sync.Cond    // passing has become 0
 	queued   []func()      // hooks and events to come
 
-	overloaded   time.Time  // when a request was last refused for load
-	overloadTold time.Time  // when that was last an event
-	shown        duty.Check // node-sessions as it was shown last
+	overload overload
+	sessions duty.Check // node-sessions, as judgeSessions last judged it
 }
 
 // New returns a Forward that is attached to nothing yet. It fails when a
@@ -115,6 +114,8 @@ func New(cfg Config) (*Forward, error) {
 		settled:  make(chan struct{}, 1),
 	}
 	f.passed = sync.NewCond(&f.mu)
+	f.overload.began = cfg.Wall()
+	f.judgeSessions(f.overload.began)
 	f.metrics = f.newMetrics()
 	return f, nil
 }

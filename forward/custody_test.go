@@ -193,6 +193,37 @@ func TestRotationBetweenJudgementAndSending(t *testing.T) {
 	})
 }
 
+// TestReplayBetweenJudgementAndSending: the session that was judged is the one
+// that is held, so what was judged under it passes.
+func TestReplayBetweenJudgementAndSending(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		cloud := r.cloudly()
+		node, session := r.bound(cloud, "node-a")
+		conn := r.conn(node.sock)
+		rt, _ := r.routes.find(up, report)
+		push, _ := r.routes.find(down, "applyRuntimeAssignment")
+		seen, to := r.look(conn), r.lookFor("node-a", cloud.sock)
+		r.register(cloud, node, "node-a", 1)
+		r.serveNode = func(_ *testConn, q *typedsocket.Request) {
+			if refused := r.sendUp(conn, q, rt, seen); refused != nil {
+				t.Errorf("up: %v", refused)
+				q.Drop()
+			}
+		}
+		r.serveCloudly = func(q *typedsocket.Request) {
+			if refused := r.sendDown(q, push, to); refused != nil {
+				t.Errorf("down: %v", refused)
+				q.Drop()
+			}
+		}
+		node.send(report, body(session, `"x":1`))
+		cloud.send("applyRuntimeAssignment", body(session, `"x":1`))
+		cloud.recv()
+		node.recv()
+	})
+}
+
 // pushing is a push that is on its way to a node.
 func (r *rig) pushing(cloud, node *wire) *carried {
 	r.Forward.mu.Lock()

@@ -10,7 +10,9 @@
 // refused at once by name, as text "<name>: <reason>" and as data {code}, and
 // nothing of it reaches the other side. Of what passes the bytes of `request`
 // and `response` are neither decoded nor changed, and requests of one node keep
-// their order.
+// their order. On the socket to Cloudly each node has a flow of its own;
+// registrations of sockets that hold no binding have one together, whatever nodes
+// they name.
 //
 // A registration is forwarded with nothing but its nodeId read. Its memory is
 // zeroed. An acceptance binds the node to the socket before the answer leaves;
@@ -48,9 +50,9 @@
 //
 // # Lock order
 //
-// Forward.recallMu, then Forward.mu, then a socket's own. Forward.mu is held
-// while a request is handed to its next socket, so that what was judged is still
-// true when it is queued; it is never held across a hook, an event, an answer or
+// Forward.recallMu, then Forward.mu, then a Conn's, then a socket's own. Forward.mu
+// is held while a request is handed to its next socket, so that what was judged is
+// still true when it is queued, and while a Conn is bound; it is never held across a hook, an event, an answer or
 // a close, all of which may come back for it. Forward.hookMu is held while hooks
 // run, in the order of what happened, and is taken with no other lock held. So a
 // hook must not block, and of this package it may call Binding and Bindings alone.

@@ -24,7 +24,8 @@ const (
 	strangerRequests = 4
 	// strangerBytes bounds the memory of registrations in flight of all sockets
 	// that are not bound. Anybody can open those and name any node, so they get
-	// an eighth: the nodes that are known keep the rest.
+	// an eighth: the nodes that are known keep the rest. What of it has not left
+	// for Cloudly shares one flow, whose bound is the carrier's.
 	strangerBytes = allBytes / 8
 )
 

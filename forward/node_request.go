@@ -68,7 +68,7 @@ func (f *Forward) changed(v view, now *binding[*peer]) *contract.Refusal {
 	switch {
 	case f.draining || v.epoch != f.table.epoch:
 		return refusal(contract.RelayNotReady, "the session to Cloudly changed, or the relay is about to stop")
-	case v.binding != now:
+	case !v.binding.same(now):
 		return refusal(contract.RelayNodeSessionNotCurrent, "the node's session changed meanwhile")
 	}
 	return nil
@@ -78,7 +78,7 @@ func (f *Forward) changed(v view, now *binding[*peer]) *contract.Refusal {
 func (f *Forward) sendUp(conn Conn, r *typedsocket.Request, rt route, v view) *contract.Refusal {
 	c := &carried{
 		f: f, route: rt, node: v.holder.node, body: len(r.Body()), begun: time.Now(), epoch: v.epoch,
-		cost: cost{direction: up, bytes: r.Size(), stranger: v.binding == nil},
+		cost: cost{direction: up, bytes: r.Size()},
 	}
 	if rt.registers {
 		c.node = string(r.Facts().NodeID)
@@ -88,12 +88,14 @@ func (f *Forward) sendUp(conn Conn, r *typedsocket.Request, rt route, v view) *c
 	defer f.mu.Unlock()
 	c.p = f.peerOf(conn)
 	now := f.table.bound(c.p)
+	judgedBy := now
 	if rt.registers {
-		now = v.binding // it was not judged by the binding: claim looks whose the socket is
+		judgedBy = v.binding // nothing: claim looks whose the socket is
 	}
-	if refused := f.changed(v, now); refused != nil {
+	if refused := f.changed(v, judgedBy); refused != nil {
 		return refused
 	}
+	c.cost.stranger = now == nil
 	if rt.registers {
 		var ok bool
 		if c.registration.ticket, ok = f.table.claim(c.p, c.node); !ok {
@@ -101,6 +103,7 @@ func (f *Forward) sendUp(conn Conn, r *typedsocket.Request, rt route, v view) *c
 		}
 	}
 	c.from, c.to = c.p.sock, f.upstream
+	c.queue = c.p.queueTo(c.to, now != nil)
 	refused := f.sendLocked(c, r)
 	if refused != nil && rt.registers {
 		f.table.settle(c.registration.ticket)
@@ -114,7 +117,13 @@ func (f *Forward) sendLocked(c *carried, r *typedsocket.Request) *contract.Refus
 	if refused := f.total.admit(&c.p.load, c.cost); refused != nil {
 		return refused
 	}
+	if c.queue != nil {
+		c.queue.waiting.Add(1) // before it can leave
+	}
 	if err := r.Forward(c.to, c.forward()); err != nil {
+		if c.queue != nil {
+			c.queue.waiting.Add(-1)
+		}
 		f.total.release(&c.p.load, c.cost)
 		if refused := refusalOf(c.cost.direction, err); refused != nil {
 			return refused
@@ -155,9 +164,7 @@ func (f *Forward) note(sock *typedsocket.Socket, name contract.RefusalName, fiel
 	}
 	tell := false
 	if name == contract.RelayOverloaded {
-		f.overloaded = now
-		if tell = now.Sub(f.overloadTold).Abs() >= overloadedFor; tell {
-			f.overloadTold = now
+		if tell = f.overload.note(now); tell {
 			f.publish(NodeOverloaded, fields...)
 		}
 	}

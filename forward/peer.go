@@ -2,6 +2,7 @@ package forward
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"serve.zone/relay/contract"
@@ -18,6 +19,7 @@ type peer struct {
 
 	// Guarded by Forward.mu.
 	load          load
+	strange       *strangersQueue    // nil when nothing is known to wait there
 	answering     int                // requests released whose answer is not queued yet
 	carried       [directions]uint64 // requests
 	bytes         [directions]uint64 // of requests and answers, in the direction they went
@@ -28,6 +30,30 @@ type peer struct {
 
 // idle reports whether nothing of the peer is in flight. The caller holds mu.
 func (p *peer) idle() bool { return p.load.idle() && p.answering == 0 }
+
+// strangersQueue is what a socket has in flowOfStrangers on one socket to Cloudly.
+type strangersQueue struct {
+	to *typedsocket.Socket
+	// waiting counts what has not left. What is dropped before stays counted: its
+	// socket to Cloudly is not sent on any more then, or that of the node is cut.
+	waiting atomic.Int32
+}
+
+// queueTo returns the queue in flowOfStrangers that the peer's next request waits
+// in, nil when it goes in the node's own flow: the peer is bound, and nothing that
+// it sent before is still among strangers', so that requests of one node keep
+// their order. The caller holds mu.
+func (p *peer) queueTo(upstream *typedsocket.Socket, bound bool) *strangersQueue {
+	known := p.strange != nil && p.strange.to == upstream
+	if bound && (!known || p.strange.waiting.Load() == 0) {
+		p.strange = nil // it would keep a socket that has ended in memory
+		return nil
+	}
+	if !known {
+		p.strange = &strangersQueue{to: upstream}
+	}
+	return p.strange
+}
 
 // public returns a binding as other duties see it.
 func public(b *binding[*peer]) Binding {
@@ -66,6 +92,7 @@ func (f *Forward) watch(p *peer) {
 // leave unbinds a socket that is about to end. The caller holds mu.
 func (f *Forward) leave(p *peer, why departure) {
 	if node := f.table.leave(p); node != "" {
+		f.tableChanged()
 		f.unbound(p, node, why)
 	}
 }

@@ -28,24 +28,19 @@ func (c *carried) judgeRegistration(response []byte) error {
 	if err != nil || len(session.Received) > maximumSession {
 		return c.mismatch()
 	}
-	if err := c.p.conn.BindNode(c.node); err != nil {
-		c.void()
-		return refusal(contract.RelayNodeSessionNotCurrent, "this socket took another role, or is about to end")
-	}
-	// Nothing the node sends after its answer may meet the stranger's bound.
-	c.p.sock.SetFrameLimit(contract.NodeFrameLimit, contract.NodeFrameLimit)
-
 	f, now := c.f, c.f.cfg.Wall()
 	f.mu.Lock()
 	if c.p.sock.Err() != nil {
 		f.leave(c.p, departedItself)
 	}
-	how, older, ok := f.table.accept(c.registration.ticket, session, now)
-	if !ok {
+	if refused := c.bindLocked(); refused != nil {
+		f.publish(NodeRegistrationVoid, field.Node(c.node))
 		f.mu.Unlock()
-		c.void()
-		return refusal(contract.RelayNotReady, "the registration was accepted too late: register again")
+		f.flush()
+		return refused
 	}
+	how, older, _ := f.table.accept(c.registration.ticket, session, now)
+	f.tableChanged()
 	f.metrics.accepted.Of(how).Inc()
 	if how != acceptedReplay { // which a node may ask for as often as it likes
 		f.publish(NodeBound, field.Node(c.node), field.Outcome(how.String()))
@@ -66,12 +61,20 @@ func (c *carried) judgeRegistration(response []byte) error {
 	return nil
 }
 
-// void tells that an acceptance came to nothing.
-func (c *carried) void() {
-	c.f.mu.Lock()
-	c.f.publish(NodeRegistrationVoid, field.Node(c.node))
-	c.f.mu.Unlock()
-	c.f.flush()
+// bindLocked makes the socket the node's, or returns why the acceptance came to
+// nothing. A socket gets its role only for a session that is then held: one with
+// the role alone would have neither a session nor a time to register in. The
+// caller holds mu.
+func (c *carried) bindLocked() *contract.Refusal {
+	if !c.f.table.acceptable(c.registration.ticket) {
+		return refusal(contract.RelayNotReady, "the registration was accepted too late: register again")
+	}
+	if err := c.p.conn.BindNode(c.node); err != nil {
+		return refusal(contract.RelayNodeSessionNotCurrent, "this socket took another role, or is about to end")
+	}
+	// Nothing the node sends after its answer may meet the stranger's bound.
+	c.p.sock.SetFrameLimit(contract.NodeFrameLimit, contract.NodeFrameLimit)
+	return nil
 }
 
 // mismatch makes the socket leave, and with it whatever it was bound to.

@@ -361,6 +361,69 @@ func TestChecksAreAdvice(t *testing.T) {
 	})
 }
 
+// TestAgesOfChecks are those of what happened, not of when somebody asked.
+func TestAgesOfChecks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		want := func(check int, reason string, since time.Time) {
+			t.Helper()
+			if c := r.Checks(time.Now())[check]; c.Reason != reason || !c.Since.Equal(since) {
+				t.Errorf("%s: %q since %s, want %q since %s", c.Name, c.Reason, c.Since, reason, since)
+			}
+		}
+		// happens lets something happen now, and some time pass before anybody asks.
+		happens := func(do func()) time.Time {
+			at := time.Now()
+			do()
+			if took := time.Since(at); took != 0 {
+				t.Errorf("it took %s", took)
+			}
+			time.Sleep(recallSettle / 8) // so that nobody is recalled meanwhile
+			return at
+		}
+		const sessions, load = 0, 1
+		begin := happens(func() {})
+		want(sessions, "", begin)
+		want(load, "", begin)
+
+		cloud := r.cloudly()
+		node, session := r.bound(cloud, "node-a")
+		happens(func() { r.lose(cloud) }) // the binding is confirmed, by the session that stood last
+		want(sessions, "", begin)
+		want(sessions, "nodes-returning", happens(func() { cloud = r.cloudly() }))
+		want(sessions, "cloudly-away", happens(func() { r.lose(cloud) }))
+		want(sessions, "nodes-returning", happens(func() { cloud = r.cloudly() }))
+		want(sessions, "cloudly-away", happens(func() { r.Suspend(cloud.sock) }))
+		want(sessions, "nodes-returning", happens(func() { r.UpstreamRegistered(cloud.sock) }))
+		want(sessions, "", happens(func() { r.register(cloud, node, "node-a", 1) }))
+		happens(func() { r.UpstreamLost() })
+		want(sessions, "nodes-returning", happens(func() { r.UpstreamRegistered(cloud.sock) }))
+		want(sessions, "", happens(func() { r.DropCustody("relay-node-foreign") }))
+		cloud = r.cloudly()
+		node, session = r.bound(cloud, "node-a")
+		happens(func() { r.UpstreamLost() })
+		want(sessions, "nodes-returning", happens(func() { r.UpstreamRegistered(cloud.sock) }))
+		want(sessions, "", happens(func() { node.hangUp(); <-node.sock.Done() }))
+
+		node, session = r.bound(cloud, "node-a")
+		one := func() { node.send(report, body(session, `"x":1`)) }
+		for range requestsInFlight {
+			one()
+		}
+		want(load, "", begin)
+		first := happens(func() { one(); node.recv() })
+		last := happens(func() { one(); node.recv() })
+		want(load, "relay-overloaded", first)
+		time.Sleep(overloadedFor)
+		want(load, "", last.Add(overloadedFor))
+		for range requestsInFlight { // no answer came in time
+			node.recv()
+			one()
+		}
+		want(load, "relay-overloaded", happens(func() { one(); node.recv() }))
+	})
+}
+
 // TestMetricsCount what happened.
 func TestMetricsCount(t *testing.T) {
 	bubble(t, func(t *testing.T) {

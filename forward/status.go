@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"serve.zone/relay/contract"
-	"serve.zone/relay/duty"
-	"serve.zone/relay/duty/field"
 )
 
 // Status is this duty's part of the status document. Sizes are bytes.
@@ -73,33 +71,4 @@ func (f *Forward) Status() any {
 
 func (l load) shown() InFlight {
 	return InFlight{NodeRequests: l.count[up], CloudlyRequests: l.count[down], Bytes: l.bytes}
-}
-
-// Checks returns what an operator may want to know; nothing of it makes the
-// relay not ready (design §9).
-func (f *Forward) Checks(now time.Time) []duty.Check {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	sessions := duty.Check{Name: "node-sessions", Advice: true, State: duty.OK}
-	if n := f.table.unconfirmed(); n > 0 {
-		sessions.State, sessions.Reason = duty.Pending, "nodes-returning"
-		sessions.Hint = "Nodes register again after a return of Cloudly; this takes up to 15 seconds."
-		if !f.table.attached {
-			sessions.Reason = "cloudly-away"
-			sessions.Hint = "Nodes cannot register while there is no session to Cloudly."
-		}
-		sessions.Facts = field.List{field.Count(n)}
-	}
-	if sessions = sessions.After(f.shown); sessions.Since.IsZero() {
-		sessions.Since = now
-	}
-	f.shown = sessions
-
-	load := duty.Check{Name: "node-load", Advice: true, State: duty.OK}
-	if age := now.Sub(f.overloaded); !f.overloaded.IsZero() && age < overloadedFor {
-		load.State, load.Reason, load.Since = duty.Failing, "relay-overloaded", f.overloaded
-		load.Hint = "Requests were refused because too much waits for an answer; look who fills the socket in the status."
-		load.Facts = field.List{field.Bytes(f.total.bytes), field.Limit(allBytes)}
-	}
-	return []duty.Check{sessions, load}
 }

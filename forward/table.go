@@ -41,6 +41,16 @@ type binding[S comparable] struct {
 	moves     int // how often the node came over a new socket while bound to another
 }
 
+// same reports whether a binding, nil for none, stands as it did: a replay makes a
+// new one that differs in since alone.
+func (b *binding[S]) same(now *binding[S]) bool {
+	if b == nil || now == nil {
+		return b == now
+	}
+	return b.socket == now.socket && b.node == now.node && b.confirmed == now.confirmed &&
+		string(b.session.Received) == string(now.session.Received)
+}
+
 // seat is a socket that has asked for a registration.
 type seat struct {
 	node    string // it belongs to this node; "" for none
@@ -126,10 +136,10 @@ func (t *table[S]) settle(k ticket[S]) {
 // It reports false, and changes nothing, when the registration belongs to a
 // Cloudly session that is gone, or its socket is about to end.
 func (t *table[S]) accept(k ticket[S], session contract.SessionBinding, now time.Time) (how acceptance, older S, ok bool) {
-	st := t.seats[k.socket]
-	if !t.attached || k.epoch != t.epoch || st == nil || st.leaving {
+	if !t.acceptable(k) {
 		return 0, older, false
 	}
+	st := t.seats[k.socket]
 	next := &binding[S]{node: k.node, session: session, socket: k.socket, confirmed: true, since: now}
 	if held := t.bindings[k.node]; held != nil {
 		next.moves = held.moves
@@ -149,6 +159,12 @@ func (t *table[S]) accept(k ticket[S], session contract.SessionBinding, now time
 	st.bound = true
 	t.bindings[k.node] = next
 	return how, older, true
+}
+
+// acceptable reports whether accept would take an acceptance now.
+func (t *table[S]) acceptable(k ticket[S]) bool {
+	st := t.seats[k.socket]
+	return t.attached && k.epoch == t.epoch && st != nil && !st.leaving
 }
 
 // leave unbinds a socket that is about to end. It returns the node that has no

@@ -15,6 +15,7 @@ func (f *Forward) UpstreamRegistered(sock *typedsocket.Socket) {
 	defer f.recallMu.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	defer f.tableChanged()
 	if f.table.attached && f.upstream == sock {
 		return
 	}
@@ -38,6 +39,7 @@ func (f *Forward) Suspend(sock *typedsocket.Socket) {
 	defer f.mu.Unlock()
 	if f.upstream == sock && f.table.attached {
 		f.table.detach()
+		f.tableChanged()
 	}
 }
 
@@ -51,6 +53,7 @@ func (f *Forward) UpstreamLost() {
 	defer f.recallMu.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	defer f.tableChanged()
 	f.endRecall()
 	if n := f.table.unconfirmed(); f.table.attached && n > 0 {
 		f.publish(NodeRecallInterrupted, field.Count(n))
@@ -72,6 +75,7 @@ func (f *Forward) DropCustody(why string) {
 	upstream := f.upstream
 	f.upstream = nil
 	dropped := f.table.drop()
+	f.tableChanged()
 	for _, b := range dropped {
 		f.unbound(b.socket, b.node, departedCustody)
 	}

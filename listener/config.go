@@ -24,9 +24,6 @@ type Config struct {
 	// GetCertificate returns the origin's certificate. A handshake that finds
 	// none, by nil or by an error, fails with an alert.
 	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// CertificateChecks, when set, judges the certificate; what it returns is
-	// shown among the listener's own checks. It must not block.
-	CertificateChecks func(now time.Time) []duty.Check
 	// Routes is the whole table of who serves what. What it leaves out is
 	// refused by name.
 	Routes []Route
@@ -34,11 +31,8 @@ type Config struct {
 	// given requests without a dot segment in their path, and sets the write
 	// deadlines of its answers itself. Nil answers 404.
 	Registry http.Handler
-	// Paths are the paths on which a WebSocket handshake is taken; empty means
-	// any that the rules before it leave over.
-	Paths  []string
-	Log    *duty.Logger
-	Events *duty.Events // of a catalogue with EventKinds; nil publishes nothing
+	Log      *duty.Logger
+	Events   *duty.Events // of a catalogue with EventKinds; nil publishes nothing
 }
 
 // Handler serves a request. As typedsocket.Handler says, it runs on the socket's
@@ -84,14 +78,16 @@ func New(cfg Config) *Listener {
 	if cfg.Listen == nil || cfg.GetCertificate == nil || !cfg.Address.IsValid() {
 		panic("listener: Listen, Address and GetCertificate must be set")
 	}
+	now := time.Now()
 	l := &Listener{
-		cfg:    cfg,
-		routes: newTable(cfg.Routes),
-		log:    cfg.Log.With(),
-		state:  starting,
-		since:  time.Now(),
-		conns:  map[*Conn]struct{}{},
-		full:   map[duty.EventType]time.Time{},
+		cfg:        cfg,
+		routes:     newTable(cfg.Routes),
+		log:        cfg.Log.With(),
+		state:      starting,
+		since:      now,
+		slotsSince: now,
+		conns:      map[*Conn]struct{}{},
+		full:       map[duty.EventType]time.Time{},
 	}
 	l.metrics = l.newMetrics()
 	l.http = &http.Server{

@@ -22,9 +22,8 @@
 // In this order: a path with a dot segment, escaped or not, is answered 404;
 // /v2/ and the registry's token path belong to the registry; /spark/ is 404 for
 // every method. On any other path a WebSocket handshake is taken (typedsocket.md
-// §4.5), unless Config.Paths names those that are. Then POST is 405, the root
-// 426, anything else 404. There is no http.ServeMux: it redirects paths that
-// have dot segments.
+// §4.5). Then POST is 405, the root 426, anything else 404. There is no
+// http.ServeMux: it redirects paths that have dot segments.
 //
 // # What it never does
 //

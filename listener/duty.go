@@ -12,19 +12,14 @@ import (
 // Name returns the duty's name.
 func (l *Listener) Name() string { return Name }
 
-// Checks says whether the listener is bound and, as far as Config says, whether
-// the certificate is good. That places are running out is advice.
-func (l *Listener) Checks(now time.Time) []duty.Check {
+// Checks says whether the listener is bound. That no place is left is advice.
+func (l *Listener) Checks(time.Time) []duty.Check {
 	l.mu.Lock()
-	s, since, bound, slots := l.state, l.since, l.bound, l.slots
-	l.mu.Unlock()
-	checks := []duty.Check{boundCheck(s), socketsCheck(slots)}
-	checks[0].Since = since
-	checks[0].Facts = []field.Field{field.Address(bound)}
-	if l.cfg.CertificateChecks != nil {
-		checks = append(checks, l.cfg.CertificateChecks(now)...)
-	}
-	return checks
+	defer l.mu.Unlock()
+	bound, sockets := boundCheck(l.state), socketsCheck(l.slots)
+	bound.Since, sockets.Since = l.since, l.slotsSince
+	bound.Facts = []field.Field{field.Address(l.bound)}
+	return []duty.Check{bound, sockets}
 }
 
 func boundCheck(s state) duty.Check {

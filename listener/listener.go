@@ -28,15 +28,16 @@ type Listener struct {
 	http    *http.Server
 	leaving atomic.Bool // state is draining or closed
 
-	mu       sync.Mutex // guards what follows
-	state    state
-	since    time.Time // of state; only shown
-	listener net.Listener
-	bound    netip.AddrPort
-	slots    int // sockets that stand or are being upgraded
-	conns    map[*Conn]struct{}
-	gone     typedsocket.Tally // of sockets that were released
-	full     map[duty.EventType]time.Time
+	mu         sync.Mutex // guards what follows
+	state      state
+	since      time.Time // of state; only shown
+	listener   net.Listener
+	bound      netip.AddrPort
+	slots      int       // sockets that stand or are being upgraded
+	slotsSince time.Time // since when all are taken, or one is free again; only shown
+	conns      map[*Conn]struct{}
+	gone       typedsocket.Tally // of sockets that were released
+	full       map[duty.EventType]time.Time
 
 	work endpoint.Work // goroutines and handlers that Close waits for
 }

@@ -238,17 +238,13 @@ func TestABoundIsSaidOnceAMinute(t *testing.T) {
 // TestR95_ChecksAndStatus: what an operator is shown, as one document.
 func TestR95_ChecksAndStatus(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		r := newRig(t, func(c *Config) {
-			c.CertificateChecks = func(now time.Time) []duty.Check {
-				return []duty.Check{{Name: "certificate", State: duty.OK, Since: now}}
-			}
-		})
+		r := newRig(t)
 		readiness := duty.Ask(time.Now(), r.Listener)
 		var names []string
 		for _, f := range readiness.Findings {
 			names = append(names, f.Duty+"/"+f.Check)
 		}
-		if diff := cmp.Diff([]string{"listener/bound", "listener/sockets", "listener/certificate"}, names); diff != "" || !readiness.Ready {
+		if diff := cmp.Diff([]string{"listener/bound", "listener/sockets"}, names); diff != "" || !readiness.Ready {
 			t.Errorf("ready %v, checks (-want +got):\n%s", readiness.Ready, diff)
 		}
 		_, a := r.node("node-b")

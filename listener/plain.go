@@ -3,7 +3,6 @@ package listener
 import (
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,8 +38,8 @@ var answerNames = [answers]string{
 func (a answer) String() string { return answerNames[a] }
 
 // classify decides on a request in the order of design §4, row §16. It is a
-// pure function. paths are Config.Paths.
-func classify(r *http.Request, paths []string) answer {
+// pure function.
+func classify(r *http.Request) answer {
 	path := r.URL.Path
 	switch {
 	case hasDotSegment(r.URL.EscapedPath()):
@@ -55,7 +54,7 @@ func classify(r *http.Request, paths []string) answer {
 		return answerRegistryMethod
 	case path == "/spark", strings.HasPrefix(path, "/spark/"):
 		return answerSpark
-	case isUpgrade(r) && (len(paths) == 0 || slices.Contains(paths, path)):
+	case isUpgrade(r):
 		return answerSocket
 	case r.Method == http.MethodPost:
 		return answerPost
@@ -71,7 +70,7 @@ func isRegistryPath(path string) bool {
 
 // serveHTTP serves every request of every connection.
 func (l *Listener) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	a := classify(r, l.cfg.Paths)
+	a := classify(r)
 	l.metrics.requests.Of(a).Inc()
 	switch a {
 	case answerSocket:

@@ -115,7 +115,7 @@ func (l *Listener) reserve() (why refusal, sentence string, ok bool) {
 	l.mu.Lock()
 	s, full := l.state, l.slots >= maxSockets
 	if s < draining && !full {
-		l.slots++
+		l.takePlaces(1)
 		l.work.Begin()
 	}
 	l.mu.Unlock()
@@ -152,6 +152,15 @@ func (l *Listener) release(c *Conn) {
 		l.gone.Add(c.sock.Stats())
 	}
 	delete(l.conns, c)
-	l.slots--
+	l.takePlaces(-1)
 	l.work.End()
+}
+
+// takePlaces takes places for sockets, or gives them back. The caller holds mu.
+func (l *Listener) takePlaces(n int) {
+	was := l.slots >= maxSockets
+	l.slots += n
+	if is := l.slots >= maxSockets; is != was {
+		l.slotsSince = time.Now()
+	}
 }

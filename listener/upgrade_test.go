@@ -6,43 +6,35 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"serve.zone/relay/typedsocket"
 )
 
-// TestWhichPathsUpgrade: any that no earlier rule takes, or the configured ones.
+// TestWhichPathsUpgrade: any that no earlier rule takes.
 func TestWhichPathsUpgrade(t *testing.T) {
 	tests := []struct {
-		path            string
-		any, configured int // the status without Config.Paths, and with /socket alone
+		path   string
+		status int
 	}{
-		{"/", 101, 426}, {"/socket", 101, 101}, {"/typedrequest", 101, 404}, {"/a/b?c=/../d", 101, 404}, {"/socket?x", 101, 101},
-		{"//", 101, 404}, {"/v2", 101, 404}, {"/sparkle", 101, 404}, {"/socket/", 101, 404},
-		{"/v2/", 200, 200}, {"/v2/x", 200, 200}, {"/_relay/registry-token", 200, 200}, {"/%762/", 404, 404},
-		{"/spark/nodes/heartbeat", 404, 404}, {"/spark/", 404, 404}, {"/spark", 404, 404},
-		{"/.", 404, 404}, {"/a/%2e%2e/b", 404, 404}, {"/v2/../", 404, 404}, {"/socket/..", 404, 404},
+		{"/", 101}, {"/socket", 101}, {"/typedrequest", 101}, {"/a/b?c=/../d", 101}, {"/socket?x", 101},
+		{"//", 101}, {"/v2", 101}, {"/sparkle", 101}, {"/socket/", 101},
+		{"/v2/", 200}, {"/v2/x", 200}, {"/_relay/registry-token", 200}, {"/%762/", 404},
+		{"/spark/nodes/heartbeat", 404}, {"/spark/", 404}, {"/spark", 404},
+		{"/.", 404}, {"/a/%2e%2e/b", 404}, {"/v2/../", 404}, {"/socket/..", 404},
 	}
-	for _, paths := range [][]string{nil, {"/socket"}} {
-		bubble(t, func(t *testing.T) {
-			r := newRig(t, func(c *Config) {
-				c.Registry = http.HandlerFunc(registry)
-				c.Paths = paths
-			})
-			for _, test := range tests {
-				want := test.any
-				if paths != nil {
-					want = test.configured
-				}
-				c := r.raw()
-				c.send(handshake(test.path))
-				if response, err := http.ReadResponse(c.reader, nil); err != nil || response.StatusCode != want {
-					t.Errorf("%s (%v): %v %v, want %d", test.path, paths, response, err, want)
-				}
-				c.Close()
+	bubble(t, func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.Registry = http.HandlerFunc(registry) })
+		for _, test := range tests {
+			c := r.raw()
+			c.send(handshake(test.path))
+			if response, err := http.ReadResponse(c.reader, nil); err != nil || response.StatusCode != test.status {
+				t.Errorf("%s: %v %v, want %d", test.path, response, err, test.status)
 			}
-		})
-	}
+			c.Close()
+		}
+	})
 }
 
 func TestHandshakesAreJudged(t *testing.T) {
@@ -174,29 +166,44 @@ func TestB005_APlaceIsGivenBack(t *testing.T) {
 func TestAsManySocketsAsThereMayBe(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
+		check := func(reason string, since time.Time) {
+			t.Helper()
+			if c := r.Checks(time.Now())[1]; c.Reason != reason || !c.Advice || !c.Since.Equal(since) {
+				t.Errorf("check %+v, want %q since %s", c, reason, since)
+			}
+		}
+		begin := time.Now()
+		time.Sleep(time.Second)
+		check("", begin)
 		all := make([]*rawConn, maxSockets)
 		for i := range all {
 			all[i] = r.upgraded()
 		}
+		full := time.Now()
 		for range 3 {
 			response, body, closed := r.exchange(handshake("/"), "GET")
 			if response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") != "5" || !closed {
 				t.Fatalf("one too many: %s %q", response.Status, body)
 			}
 		}
-		if response, _, _ := r.exchange(plain("GET", "/"), "GET"); response.StatusCode != 426 {
-			t.Errorf("plain HTTP while full: %s", response.Status)
-		}
+		time.Sleep(time.Second)
+		check("full", full)
 		r.wantMetric(3, "relay_listener_refused_upgrades_total", "full")
 		if got := countOf(r.published(), EventSocketsFull); got != 1 {
 			t.Errorf("%d events say that it is full, want one a minute", got)
 		}
-		if check := r.Checks(time.Now())[1]; check.Reason != "full" || !check.Advice {
-			t.Errorf("check %+v", check)
-		}
 		all[7].Close()
+		all[8].Close()
+		synctest.Wait()
+		free := time.Now()
 		time.Sleep(time.Second)
+		check("", free)
 		r.upgraded()
+		r.upgraded()
+		check("full", time.Now())
+		if response, _, _ := r.exchange(plain("GET", "/"), "GET"); response.StatusCode != 426 {
+			t.Errorf("plain HTTP while full: %s", response.Status)
+		}
 	})
 }
 

@@ -14,7 +14,8 @@ const (
 	binaryType = "application/octet-stream"
 )
 
-// send writes a whole answer. net/http leaves the body of a HEAD out.
+// send writes a whole answer. net/http leaves the body of a HEAD out. What fails
+// here fails because the client is gone, and there is nobody to tell.
 func send(w http.ResponseWriter, status int, contentType string, body []byte) {
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWait))
 	h := w.Header()

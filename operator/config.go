@@ -74,6 +74,9 @@ func New(cfg Config) *Operator {
 		since:    now,
 	}
 	o.duties = subjectsOf(append(cfg.Duties[:len(cfg.Duties):len(cfg.Duties)], o))
+	for range o.duties {
+		o.ages = append(o.ages, newAges(o.started))
+	}
 	for _, set := range append(cfg.Metrics[:len(cfg.Metrics):len(cfg.Metrics)], o.metrics.set) {
 		if set != nil {
 			o.sets = append(o.sets, newSubject(set, ""))

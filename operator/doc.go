@@ -17,6 +17,10 @@
 //	/debug/pprof/      profiles, for peers with a loopback address only
 //	/                  this list
 //
+// Each check has an age: the duty's own, or, where the duty does not tell one,
+// since when it has been seen as it is, which is the start for one that was never
+// seen otherwise.
+//
 // A duty that panics when it is asked, or does not answer in time, costs its own
 // part of an answer and nothing else: it shows as a failing check named
 // "panicked" or "unresponsive", whose reason is the question it failed at.
@@ -54,8 +58,8 @@
 //
 // # Lock order
 //
-// Operator.mu and subject.mu are never held together, nor while a duty, a hook or
-// a network call runs.
+// Operator.mu, subject.mu and ages.mu are never held together, nor while a duty, a
+// hook or a network call runs.
 //
 // # Limits
 //

@@ -19,12 +19,12 @@ func (o *Operator) Checks(time.Time) []duty.Check {
 	o.mu.Lock()
 	s, since, bound, left := o.state, o.since, o.bound, o.draining
 	o.mu.Unlock()
-	return []duty.Check{stayingCheck(left), boundCheck(s, since, field.Address(bound)), roomCheck(o.connections())}
+	return []duty.Check{stayingCheck(o.started, left), boundCheck(s, since, field.Address(bound)), roomCheck(o.connections())}
 }
 
-func stayingCheck(left time.Time) duty.Check {
+func stayingCheck(started, left time.Time) duty.Check {
 	if left.IsZero() {
-		return duty.Check{Name: "staying", Advice: true, State: duty.OK}
+		return duty.Check{Name: "staying", Advice: true, State: duty.OK, Since: started}
 	}
 	return duty.Check{Name: "staying", State: duty.Failing, Reason: "draining", Since: left,
 		Hint: "The relay is leaving; nothing is to be done unless it should stay."}

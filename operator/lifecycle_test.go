@@ -338,10 +338,10 @@ func TestOwnChecks(t *testing.T) {
 			t.Errorf("%d open: %+v", open, got)
 		}
 	}
-	if got := stayingCheck(time.Time{}); got.State != duty.OK || !got.Advice {
+	if got := stayingCheck(at, time.Time{}); got.State != duty.OK || !got.Advice || got.Since != at {
 		t.Errorf("staying: %+v", got)
 	}
-	if got := stayingCheck(at); got.State != duty.Failing || got.Advice || got.Reason != "draining" || got.Since != at {
+	if got := stayingCheck(time.Time{}, at); got.State != duty.Failing || got.Advice || got.Reason != "draining" || got.Since != at {
 		t.Errorf("leaving: %+v", got)
 	}
 }

@@ -26,6 +26,7 @@ type Operator struct {
 	started time.Time
 
 	duties []*subject[duty.Duty] // Config.Duties, then the operator itself
+	ages   []*ages               // of the duties' checks, in the order of duties
 	sets   []*subject[*duty.Metrics]
 
 	answers, polls, profiles, dumps places

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,20 +83,22 @@ func TestR94_NothingOfARequestIsRepeated(t *testing.T) {
 			}
 		}
 		statuses := map[string]int{}
+		var peers sync.WaitGroup // the bubble's time stands still once the test has ended
 		for what, text := range plantings() {
 			c := r.dial(local)
-			go func() {
+			peers.Go(func() {
 				io.WriteString(c, text)
 				// Long polls and such do not occur; this is for answers that keep
 				// their connection.
 				time.Sleep(time.Minute)
 				c.Close()
-			}()
+			})
 			answer, _ := io.ReadAll(c.reader)
 			check("the answer to "+what, string(answer))
 			status, _, _ := strings.Cut(string(answer), "\r\n")
 			statuses[status]++
 		}
+		peers.Wait()
 		synctest.Wait()
 		// The plantings reach every kind of answer, or the test shows nothing.
 		for _, code := range []int{200, 400, 403, 404, 405, 417, 421, 431, 501} {

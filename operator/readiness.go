@@ -13,13 +13,15 @@ import (
 
 // readiness asks every duty for its checks and judges them. A duty that does not
 // answer has one required check instead, that fails; one whose section could not
-// be had when it was last asked for has a further one, as advice.
+// be had when it was last asked for has a further one, as advice. Each has an age.
 func (o *Operator) readiness(now time.Time) duty.Readiness {
 	replies := ask(o, askedChecks, o.duties, func(d duty.Duty) ([]duty.Check, fault) { return d.Checks(now), answered })
 	reports := make([]duty.Report, len(o.duties))
 	for i, s := range o.duties {
-		checks := replies[i].value
-		if how := replies[i].fault; how != answered {
+		var checks []duty.Check
+		if how := replies[i].fault; how == answered {
+			checks = o.ages[i].fill(replies[i].value, now)
+		} else {
 			checks = []duty.Check{faultCheck(askedChecks, verdict{how, s.verdict(askedChecks).since})}
 		}
 		if v := s.verdict(askedStatus); v.fault != answered {

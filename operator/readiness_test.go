@@ -108,11 +108,11 @@ func TestReadyVerbose(t *testing.T) {
 		time.Sleep(61 * time.Second)
 		want := "not ready\n" +
 			"failing cloudly session: relay-node-unknown: Enrol the node first. [required, for 1m1s since 2000-01-01T00:00:00Z]\n" +
-			"ok hub network [required]\n" +
-			"failing hub udp-buffers: buffer-small: Raise net.core.rmem_max. [advice, bytes=212992 limit=4194304]\n" +
-			"ok operator staying [advice]\n" +
+			"ok hub network [required, for 1m1s since 2000-01-01T00:00:00Z]\n" +
+			"failing hub udp-buffers: buffer-small: Raise net.core.rmem_max. [advice, for 1m1s since 2000-01-01T00:00:00Z, bytes=212992 limit=4194304]\n" +
+			"ok operator staying [advice, for 1m1s since 2000-01-01T00:00:00Z]\n" +
 			"ok operator bound [advice, for 1m1s since 2000-01-01T00:00:00Z, address=127.0.0.1:9465]\n" +
-			"ok operator connections [advice, count=1 limit=64]\n"
+			"ok operator connections [advice, for 1m1s since 2000-01-01T00:00:00Z, count=1 limit=64]\n"
 		for _, target := range []string{"/readyz?verbose", "/readyz?verbose=1", "/readyz?verbose=true&format=text"} {
 			if diff := cmp.Diff(want, r.get(target, "Accept: text/plain").body); diff != "" {
 				t.Errorf("%s: %s", target, diff)
@@ -124,11 +124,11 @@ func TestReadyVerbose(t *testing.T) {
 		if diff := cmp.Diff(wantJSON+"]}\n", r.get("/readyz?format=json").body); diff != "" {
 			t.Error(diff)
 		}
-		wantJSON += `,{"duty":"hub","check":"network","advice":false,"state":"ok","ageSeconds":0}` +
-			`,{"duty":"hub","check":"udp-buffers","advice":true,"state":"failing","reason":"buffer-small","hint":"Raise net.core.rmem_max.","facts":{"bytes":212992,"limit":4194304},"ageSeconds":0}` +
-			`,{"duty":"operator","check":"staying","advice":true,"state":"ok","ageSeconds":0}` +
+		wantJSON += `,{"duty":"hub","check":"network","advice":false,"state":"ok","since":"2000-01-01T00:00:00Z","ageSeconds":61}` +
+			`,{"duty":"hub","check":"udp-buffers","advice":true,"state":"failing","reason":"buffer-small","hint":"Raise net.core.rmem_max.","facts":{"bytes":212992,"limit":4194304},"since":"2000-01-01T00:00:00Z","ageSeconds":61}` +
+			`,{"duty":"operator","check":"staying","advice":true,"state":"ok","since":"2000-01-01T00:00:00Z","ageSeconds":61}` +
 			`,{"duty":"operator","check":"bound","advice":true,"state":"ok","facts":{"address":"127.0.0.1:9465"},"since":"2000-01-01T00:00:00Z","ageSeconds":61}` +
-			`,{"duty":"operator","check":"connections","advice":true,"state":"ok","facts":{"count":1,"limit":64},"ageSeconds":0}`
+			`,{"duty":"operator","check":"connections","advice":true,"state":"ok","facts":{"count":1,"limit":64},"since":"2000-01-01T00:00:00Z","ageSeconds":61}`
 		got := r.get("/readyz?verbose", "Accept: application/json")
 		if diff := cmp.Diff(wantJSON+"]}\n", got.body); diff != "" || got.status != 503 {
 			t.Error(got.status, diff)
@@ -180,7 +180,7 @@ func TestFaultsAreShownWithTheirAge(t *testing.T) {
 		}
 		fails = false
 		r.get("/status")
-		if got := line(r.get("/readyz?verbose").body, 2); got != "ok operator staying [advice]" {
+		if got := line(r.get("/readyz?verbose").body, 2); got != "ok operator staying [advice, for 10s since 2000-01-01T00:00:00Z]" {
 			t.Errorf("after it: %s", got)
 		}
 	})

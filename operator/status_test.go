@@ -31,9 +31,9 @@ func (Shouting) MarshalJSON() ([]byte, error) { panic("a secret!") }
 const ownSection = `"operator":{"state":"serving","address":"127.0.0.1:9465","connections":{"open":1,"limit":64},` +
 	`"answers":{"open":1,"limit":16},"polls":{"open":0,"limit":16},"requests":0}`
 
-const ownFindings = `{"duty":"operator","check":"staying","advice":true,"state":"ok","ageSeconds":0},` +
+const ownFindings = `{"duty":"operator","check":"staying","advice":true,"state":"ok","since":"2000-01-01T00:00:00Z","ageSeconds":2},` +
 	`{"duty":"operator","check":"bound","advice":true,"state":"ok","facts":{"address":"127.0.0.1:9465"},"since":"2000-01-01T00:00:00Z","ageSeconds":2},` +
-	`{"duty":"operator","check":"connections","advice":true,"state":"ok","facts":{"count":1,"limit":64},"ageSeconds":0}`
+	`{"duty":"operator","check":"connections","advice":true,"state":"ok","facts":{"count":1,"limit":64},"since":"2000-01-01T00:00:00Z","ageSeconds":2}`
 
 func TestStatusDocument(t *testing.T) {
 	carriertest.Bubble(t, func(t *testing.T) {
@@ -46,8 +46,8 @@ func TestStatusDocument(t *testing.T) {
 		want := fmt.Sprintf(`{"schema":1,"build":{"version":"1.2.3","revision":"abc","goVersion":%q},`, runtime.Version()) +
 			`"start":"2000-01-01T00:00:00Z","now":"2000-01-01T00:00:02Z","draining":false,` +
 			`"readiness":{"ready":false,"findings":[` +
-			`{"duty":"tls","check":"certificate","advice":false,"state":"ok","ageSeconds":0},` +
-			`{"duty":"cloudly","check":"session","advice":false,"state":"failing","reason":"relay-node-unknown","hint":"Enrol the node first.","ageSeconds":0},` +
+			`{"duty":"tls","check":"certificate","advice":false,"state":"ok","since":"2000-01-01T00:00:00Z","ageSeconds":2},` +
+			`{"duty":"cloudly","check":"session","advice":false,"state":"failing","reason":"relay-node-unknown","hint":"Enrol the node first.","since":"2000-01-01T00:00:00Z","ageSeconds":2},` +
 			ownFindings + `]},` +
 			`"duties":{"cloudly":{"fine":true},` + ownSection + `,"tls":{"fine":true}},"missing":[]}` + "\n"
 		if diff := cmp.Diff(want, got.body); diff != "" {

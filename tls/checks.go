@@ -7,10 +7,15 @@ import (
 	"serve.zone/relay/duty/field"
 )
 
-// expiresSoon reports whether less than a sixth of a certificate's life is left:
+// soonAt returns from when on less than a sixth of a certificate's life is left:
 // fifteen days of ninety, four hours of a day.
+func soonAt(notBefore, notAfter time.Time) time.Time {
+	return notAfter.Add(-notAfter.Sub(notBefore) / 6)
+}
+
+// expiresSoon reports whether it is later than that.
 func expiresSoon(notBefore, notAfter, now time.Time) bool {
-	return notAfter.Sub(now) < notAfter.Sub(notBefore)/6
+	return now.After(soonAt(notBefore, notAfter))
 }
 
 // Checks judges a certificate's status at a time. "certificate" is required: one
@@ -50,7 +55,7 @@ func (s Status) missing() duty.Check {
 		check.State, check.Reason, check.Since = duty.Failing, s.Refused, s.RefusedSince
 		return check
 	}
-	return duty.Check{State: duty.Pending, Reason: "certificate-pending",
+	return duty.Check{State: duty.Pending, Reason: "certificate-pending", Since: s.Since,
 		Hint: "There is no certificate yet; TLS handshakes fail until there is one."}
 }
 
@@ -61,7 +66,7 @@ func (s Status) files() duty.Check {
 		check = advice[refused]
 		check.State, check.Reason, check.Since = duty.Failing, s.Refused, s.RefusedSince
 	} else if s.State != StatePending {
-		check.State, check.Since = duty.OK, s.Since
+		check.State, check.Since = duty.OK, s.AcceptedSince
 	} else {
 		check = s.missing()
 	}
@@ -71,7 +76,7 @@ func (s Status) files() duty.Check {
 
 // renewal says whether the end of the certificate is near.
 func (s Status) renewal(now time.Time) duty.Check {
-	check := duty.Check{Name: "certificate-renewal", Advice: true, State: duty.OK}
+	check := duty.Check{Name: "certificate-renewal", Advice: true, State: duty.OK, Since: s.Since}
 	switch {
 	case s.State == StatePending:
 		check.State, check.Reason = duty.Pending, "certificate-pending"
@@ -79,6 +84,9 @@ func (s Status) renewal(now time.Time) duty.Check {
 	case expiresSoon(s.NotBefore, s.NotAfter, now):
 		check.State, check.Reason = duty.Failing, "certificate-expires-soon"
 		check.Hint = "Less than a sixth of the certificate's life is left; see to its renewal."
+		if soon := soonAt(s.NotBefore, s.NotAfter); soon.After(s.Since) {
+			check.Since = soon
+		}
 		check.Facts = []field.Field{field.Expires(s.NotAfter), field.Duration(s.NotAfter.Sub(now))}
 	}
 	return check

@@ -38,10 +38,11 @@ type Files struct {
 	suspect sight         // what was refused at the last look
 	told    told          // what was said of the current pair
 
-	mu           sync.Mutex // guards what follows, which is only shown
-	since        time.Time  // when current was taken up
-	refused      sight      // nothing when the files hold what is served
-	refusedSince time.Time
+	mu            sync.Mutex // guards what follows, which is only shown
+	since         time.Time  // when current was taken up, or the source made
+	acceptedSince time.Time  // since when the files hold current
+	refused       sight      // nothing when the files hold what is served
+	refusedSince  time.Time
 }
 
 // told is what events have said of a pair, so that they say it once.
@@ -57,7 +58,7 @@ func NewFiles(cfg FilesConfig) *Files {
 	if cfg.Wall == nil {
 		cfg.Wall = time.Now
 	}
-	f := &Files{cfg: cfg, looking: make(chan struct{}, 1)}
+	f := &Files{cfg: cfg, looking: make(chan struct{}, 1), since: cfg.Wall()}
 	f.looking <- struct{}{}
 	f.metrics = newMetrics(f)
 	return f
@@ -124,14 +125,15 @@ func (f *Files) Run(ctx context.Context) {
 func (f *Files) Status(now time.Time) Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := Status{State: StatePending, Names: []string{}}
+	s := Status{State: StatePending, Names: []string{}, Since: f.since}
 	if p := f.current.Load(); p != nil {
 		s.State = stateAt(p.leaf.NotBefore, p.leaf.NotAfter, now)
 		s.Names = append(s.Names, p.names...)
-		s.NotBefore, s.NotAfter, s.Since = p.leaf.NotBefore.UTC(), p.leaf.NotAfter.UTC(), f.since
+		s.NotBefore, s.NotAfter = p.leaf.NotBefore.UTC(), p.leaf.NotAfter.UTC()
+		s.AcceptedSince = f.acceptedSince
 	}
 	if f.refused != (sight{}) {
-		s.Refused, s.RefusedSince = f.refused.why.String(), f.refusedSince
+		s.Refused, s.RefusedSince, s.AcceptedSince = f.refused.why.String(), f.refusedSince, time.Time{}
 	}
 	return s
 }

@@ -245,6 +245,47 @@ func TestTheEndOfACertificateIsSaid(t *testing.T) {
 	})
 }
 
+// TestAgesOfChecks are those of what happened, not of when somebody asked.
+func TestAgesOfChecks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		const served, files, renewal = 0, 1, 2
+		want := func(check int, reason string, since time.Time) {
+			t.Helper()
+			if c := r.Checks(r.wall())[check]; c.Reason != reason || !c.Since.Equal(since) {
+				t.Errorf("%s: %q since %s, want %q since %s", c.Name, c.Reason, c.Since, reason, since)
+			}
+		}
+		happens := func(do func()) time.Time {
+			at := r.wall()
+			do()
+			time.Sleep(time.Hour)
+			return at
+		}
+		begin := happens(func() {})
+		for check := served; check <= renewal; check++ {
+			want(check, "certificate-pending", begin)
+		}
+		good := issue(subject{from: r.wall(), to: r.wall().Add(60 * time.Hour)})
+		taken := happens(func() { r.write(good); r.Reload() })
+		want(served, "", taken)
+		want(files, "", taken)
+		want(renewal, "", taken)
+		want(files, "key-mode", happens(func() { r.put(keyName, good.pem, 0o644); r.Reload() }))
+		lifted := happens(func() { r.put(keyName, good.pem, 0o600); r.Reload() })
+		want(files, "", lifted)
+		happens(func() { r.Reload() })
+		want(files, "", lifted)
+		time.Sleep(48 * time.Hour)
+		want(renewal, "certificate-expires-soon", good.cert.NotAfter.Add(-10*time.Hour))
+		want(served, "", taken)
+		late := issue(subject{from: r.wall().Add(-99 * time.Hour), to: r.wall().Add(9 * time.Hour)})
+		taken = happens(func() { r.write(late); r.Reload() })
+		want(renewal, "certificate-expires-soon", taken)
+		want(files, "", taken)
+	})
+}
+
 func remaining(r *rig) float64 {
 	for _, f := range r.Files.Metrics().Snapshot() {
 		if f.Name == "relay_tls_certificate_remaining_seconds" {
@@ -372,7 +413,7 @@ func TestR95_StatusAndDuty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		d := Duty{Source: r.Files, Wall: r.wall}
-		if got, want := d.Status(), any(Status{State: StatePending, Names: []string{}}); !cmp.Equal(got, want) {
+		if got, want := d.Status(), any(Status{State: StatePending, Names: []string{}, Since: r.wall()}); !cmp.Equal(got, want) {
 			t.Errorf("status %+v", got)
 		}
 		good := issue(subject{})

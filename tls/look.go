@@ -25,7 +25,7 @@ func (f *Files) look(final bool) error {
 	defer f.tell(now)
 	if held := f.current.Load(); held != nil && found.err == nil && held.digest == digest {
 		f.suspect = sight{}
-		f.lift()
+		f.lift(now)
 		return nil
 	}
 	p, err := found.judge(now)
@@ -56,7 +56,7 @@ type sight struct {
 func (f *Files) take(p *pair, now time.Time) {
 	f.mu.Lock()
 	f.current.Store(p)
-	f.since, f.refused = now, sight{}
+	f.since, f.acceptedSince, f.refused = now, now, sight{}
 	f.mu.Unlock()
 	f.told = told{}
 	f.metrics.loaded.Inc()
@@ -83,10 +83,12 @@ func (f *Files) refuse(seen sight, now time.Time, err error) {
 }
 
 // lift notes that the files hold what is served again.
-func (f *Files) lift() {
+func (f *Files) lift(now time.Time) {
 	f.mu.Lock()
 	lifted := f.refused.bad
-	f.refused = sight{}
+	if lifted {
+		f.refused, f.acceptedSince = sight{}, now
+	}
 	f.mu.Unlock()
 	if lifted {
 		f.publish(EventLifted)

@@ -31,7 +31,12 @@ type Status struct {
 	Names     []string  `json:"names"` // host names and addresses, never nil
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	NotAfter  time.Time `json:"notAfter,omitzero"`
-	Since     time.Time `json:"since,omitzero"` // when it was taken up
+	// Since is when the certificate was taken up, or, while there is none, since
+	// when there is none.
+	Since time.Time `json:"since,omitzero"`
+	// AcceptedSince is since when what stands in the files is what is served, zero
+	// while it is not. A check shows it.
+	AcceptedSince time.Time `json:"-"`
 	// Refused is the reason why what stands in the files now is not served,
 	// empty when it is.
 	Refused      string    `json:"refused,omitempty"`

@@ -14,14 +14,16 @@
 // understood (EX_USAGE of sysexits.h).
 //
 // The first SIGTERM or SIGINT begins the drain, a second one ends the process at
-// once. SIGHUP reads credential and certificate files again and never ends the
-// process. A closed standard error ends nothing either: SIGPIPE is ignored, and
+// once. SIGHUP reads the credential, the certificate and Cloudly's authorities
+// again and never ends the process; behind a reload that runs one waits, whatever
+// number of signals came. A closed standard error ends nothing either: SIGPIPE is ignored, and
 // the log counts what it lost.
 //
 // Where NOTIFY_SOCKET is set, systemd is told READY=1 once the listeners are
 // bound, whether or not Cloudly is there, and STOPPING=1 when a signal ends it. It
-// is not told RELOADING=1: a reload waits for no file, so there is no end of it to
-// tell.
+// is not told RELOADING=1: a reload waits for the file of the authorities alone,
+// and who uses the credential or the certificate reads it in a time of its own, so
+// there is no end of it to tell.
 //
 // # What is said where
 //
@@ -56,7 +58,8 @@
 //
 // # Goroutines and limits
 //
-// supervise owns one that runs the appliance and one for what may hang on the
-// outside (aside). stopWait bounds the end after a signal, asideWait and flushWait
-// what is waited for behind it. There are no locks.
+// supervise owns one that runs the appliance, and two for what may hang on the
+// outside (asides): one tells the service manager, one reloads. stopWait bounds the
+// end after a signal, asideWait and flushWait what is waited for behind it. There
+// are no locks.
 package main

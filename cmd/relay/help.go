@@ -22,7 +22,8 @@ const aboutServe = `usage: relay serve [FLAGS]
 
 Runs the relay. Whether Cloudly is there or not, it waits; /readyz of the operator
 endpoint says what for. SIGTERM and SIGINT end it within ten seconds, a second one
-at once. SIGHUP reads credential and certificate files again.
+at once. SIGHUP reads the credential, the certificate and Cloudly's authorities
+again.
 
 A flag wins over the environment, the environment over the file, the file over the
 default. Secrets stand in files of their own and nowhere else. The file named by

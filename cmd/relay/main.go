@@ -49,13 +49,18 @@ func notify(state string) error {
 	return err
 }
 
-// build gives an appliance the real seams.
-func build(c appliance.Config) (relay, error) {
+// seams gives a configuration the system's.
+func seams(c appliance.Config) appliance.Config {
 	var sockets net.ListenConfig
-	var dialer net.Dialer // its caller's context bounds a dial
+	dialer := net.Dialer{Control: boundUnsent} // its caller's context bounds a dial
 	c.Listen, c.ListenPacket, c.Dial = sockets.Listen, sockets.ListenPacket, dialer.DialContext
 	c.Wall = time.Now
-	a, err := appliance.New(c)
+	return c
+}
+
+// build makes an appliance of the real world.
+func build(c appliance.Config) (relay, error) {
+	a, err := appliance.New(seams(c))
 	if err != nil {
 		return nil, err
 	}

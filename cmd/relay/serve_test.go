@@ -133,6 +133,7 @@ func TestServe_HangupReloads(t *testing.T) {
 		if n := s.relay.reloaded(); n != 2 {
 			t.Errorf("reloaded %d times during the drain", n-2)
 		}
+		s.says(`"msg":"reload-left-out","reason":"stopping"`)
 		close(drained)
 		synctest.Wait()
 		s.ended(exitClean)
@@ -140,27 +141,83 @@ func TestServe_HangupReloads(t *testing.T) {
 	})
 }
 
-// A burst of SIGHUP behind a reload that hangs is bounded, and a signal to stop is
-// heard behind it.
+// Behind a reload that hangs one waits for all signals of a burst, which is said. A
+// signal to stop is heard behind it, and the service manager is told of it.
 func TestServe_ReloadThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hangs := make(chan struct{})
-		s := newRig(t, &fakeRelay{reload: func() { <-hangs }})
+		hangs, drained := make(chan struct{}), make(chan struct{})
+		s := newRig(t, &fakeRelay{reload: func() { <-hangs }, run: func(ctx context.Context) error { <-ctx.Done(); <-drained; return nil }})
 		s.start()
+		s.send(syscall.SIGHUP)
+		s.send(syscall.SIGHUP)
+		if strings.Contains(s.stderr.String(), "reload-left-out") {
+			t.Error("the one that waits is said to be left out")
+		}
+		s.send(syscall.SIGHUP)
+		s.says(`"msg":"reload-left-out","reason":"one-waits"`)
 		for range 50 {
 			s.send(syscall.SIGHUP)
+		}
+		s.send(syscall.SIGTERM)
+		s.tells(ready, stopping)
+		begin := time.Now()
+		close(drained)
+		s.ends(exitClean)
+		if waited := time.Since(begin); waited != asideWait {
+			t.Errorf("waited %v for the reload, want %v", waited, asideWait)
+		}
+		s.says(`"msg":"reload-not-ended"`)
+		close(hangs)
+		synctest.Wait()
+		if n := s.relay.reloaded(); n != 2 {
+			t.Errorf("reloaded %d times, want once and once more", n)
+		}
+	})
+}
+
+// What was changed while a reload ran is read by the one that waits behind it.
+func TestServe_ReloadBehindAReload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newRig(t, &fakeRelay{reload: func() { time.Sleep(time.Minute) }})
+		s.start()
+		for range 3 {
+			s.send(syscall.SIGHUP)
+		}
+		time.Sleep(2*time.Minute + time.Second)
+		if n := s.relay.reloaded(); n != 2 {
+			t.Errorf("reloaded %d times, want twice", n)
+		}
+		s.send(syscall.SIGHUP)
+		if n := s.relay.reloaded(); n != 3 {
+			t.Errorf("reloaded %d times, want three times", n)
+		}
+		time.Sleep(time.Minute)
+		s.send(syscall.SIGTERM)
+		s.ended(exitClean)
+	})
+}
+
+// A service manager that hangs holds up no reload, and the end for a moment alone.
+func TestServe_ServiceManagerThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := make(chan struct{})
+		s := newRig(t, &fakeRelay{})
+		s.notify = func(string) error { <-hangs; return nil }
+		defer close(hangs)
+		s.start()
+		for range 2 {
+			s.send(syscall.SIGHUP)
+		}
+		if n := s.relay.reloaded(); n != 2 {
+			t.Errorf("reloaded %d times, want twice", n)
 		}
 		begin := time.Now()
 		s.send(syscall.SIGTERM)
 		s.ends(exitClean)
 		if waited := time.Since(begin); waited != asideWait {
-			t.Errorf("waited %v for the reload, want %v", waited, asideWait)
+			t.Errorf("waited %v, want %v", waited, asideWait)
 		}
-		close(hangs)
-		synctest.Wait()
-		if n := s.relay.reloaded(); n != 1+waitingJobs {
-			t.Errorf("reloaded %d times, want %d", n, 1+waitingJobs)
-		}
+		s.says(`"msg":"service-manager-not-told","reason":"no-answer"`)
 	})
 }
 

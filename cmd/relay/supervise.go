@@ -35,15 +35,8 @@ func supervise(r relay, signals <-chan os.Signal, notify func(string) error, log
 	started, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- live(ctx, r, started, log) }()
 
-	beside := newAside(log)
+	beside := newAsides(notify, r.Reload, log)
 	defer func() { beside.end(code != exitForced) }()
-	tell := func(state string) {
-		beside.do(func() {
-			if err := notify(state); err != nil {
-				log.Warn("service-manager-not-told", field.Error(err))
-			}
-		})
-	}
 
 	var overdue <-chan time.Time
 	for {
@@ -52,19 +45,19 @@ func supervise(r relay, signals <-chan os.Signal, notify func(string) error, log
 		case <-started:
 			started = nil
 			if !stopping {
-				tell(daemon.SdNotifyReady)
+				beside.tell(daemon.SdNotifyReady)
 			}
 		case err := <-ended:
 			return judgeEnd(err, stopping, log)
 		case sig := <-signals:
 			log.Info("signal-received", field.Reason(signalName(sig)))
 			switch {
+			case sig == syscall.SIGHUP && stopping:
+				log.Info("reload-left-out", field.Reason("stopping"))
 			case sig == syscall.SIGHUP:
-				if !stopping {
-					beside.do(r.Reload)
-				}
+				beside.readAgain()
 			case !stopping:
-				tell(daemon.SdNotifyStopping)
+				beside.tell(daemon.SdNotifyStopping)
 				cancel()
 				overdue = time.After(stopWait)
 			default:

@@ -8,6 +8,7 @@
 // found, or that does not compile, is a failure too: it has to be kept up with
 // the code.
 //
-// The run compiles a part of the relay again for each mutant and takes minutes,
-// so it runs where RELAY_MUTANTS is set, as in continuous integration.
+// The run compiles a part of the relay again for each mutant, so it runs where
+// RELAY_MUTANTS is set: to all of them, which takes a quarter of an hour, or to a
+// sample, every third, as in continuous integration.
 package mutants
