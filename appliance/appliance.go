@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync/atomic"
 
 	"serve.zone/relay/cloudly"
 	"serve.zone/relay/contract"
@@ -33,6 +34,8 @@ type Appliance struct {
 	later    []part // the duties that stand on the session and the listener
 	parts    []part // all, in the order that they are told of things and drop custody
 	serves   map[string]func(*typedsocket.Request)
+
+	upstream atomic.Pointer[typedsocket.Socket] // that was registered last; nil before the first
 
 	failed    chan error    // has room for the first failure
 	recertify chan struct{} // has room for one
@@ -67,7 +70,9 @@ func build(cfg Config, kinds []duty.EventKind, more func(*Appliance) []part) (*A
 		matches: a.cert.Matches, served: func() bool { return !a.cert.NotAfter().IsZero() },
 		bound: a.ListenAddr, wall: cfg.Wall, events: a.events,
 	}
-	a.later = a.duties()
+	if a.later, err = a.duties(); err != nil {
+		return nil, err
+	}
 	if more != nil {
 		a.later = append(a.later, more(a)...)
 	}
@@ -94,10 +99,6 @@ func build(cfg Config, kinds []duty.EventKind, more func(*Appliance) []part) (*A
 	a.operator = operator.New(a.operatorConfig())
 	return a, nil
 }
-
-// duties makes the duties that stand on the session and the listener: the one list
-// that a new duty joins.
-func (a *Appliance) duties() []part { return nil }
 
 func (a *Appliance) cloudlyConfig() cloudly.Config {
 	s := a.cfg.Settings

@@ -6,6 +6,7 @@ import (
 
 	"serve.zone/relay/contract"
 	"serve.zone/relay/simulate"
+	"serve.zone/relay/typedsocket"
 )
 
 // Contract §6.2: no push of the old custody leaves after the refusal was read. What
@@ -78,7 +79,7 @@ func TestDutiesAreSuspendedBeforeAnyDrops(t *testing.T) {
 								t.Error("it was not suspended before its drop")
 							}
 						}},
-						suspend: func() {
+						suspend: func(*typedsocket.Socket) {
 							if !suspended {
 								suspended, bindings = true, len(a.forward.Bindings())
 							}

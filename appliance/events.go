@@ -6,6 +6,7 @@ import (
 	"serve.zone/relay/cloudly"
 	"serve.zone/relay/duty"
 	"serve.zone/relay/forward"
+	"serve.zone/relay/ingress"
 	"serve.zone/relay/listener"
 	"serve.zone/relay/operator"
 	origincert "serve.zone/relay/tls"
@@ -42,5 +43,5 @@ func Catalogue() (*duty.Catalogue, error) { return catalogue(nil) }
 
 func catalogue(more []duty.EventKind) (*duty.Catalogue, error) {
 	return duty.NewCatalogue(EventKinds, cloudly.EventKinds, forward.EventKinds, listener.EventKinds,
-		origincert.EventKinds, operator.EventKinds, more)
+		origincert.EventKinds, operator.EventKinds, ingress.EventKinds, more)
 }

@@ -64,6 +64,7 @@ func (a *Appliance) nodeRoutes(extra []string) []listener.Route {
 func (a *Appliance) hooks() cloudly.Hooks {
 	return cloudly.Hooks{
 		OnRegistered: func(sock *typedsocket.Socket, accepted cloudly.Accepted) {
+			a.upstream.Store(sock)
 			a.forward.UpstreamRegistered(sock)
 			for _, p := range a.parts {
 				if p.registered != nil {
@@ -94,15 +95,15 @@ func (a *Appliance) hooks() cloudly.Hooks {
 // custodyHeard keeps anything more of the old custody from leaving, until the drop.
 func (a *Appliance) custodyHeard(sock *typedsocket.Socket) {
 	a.forward.Suspend(sock)
-	a.suspend()
+	a.suspend(sock)
 }
 
 // suspend stops the duties that hold something, before any of them drops it: the
 // drop of another may have to wait for a socket.
-func (a *Appliance) suspend() {
+func (a *Appliance) suspend(sock *typedsocket.Socket) {
 	for _, p := range a.later {
 		if p.suspend != nil {
-			a.guarded(p.duty.Name(), p.suspend)
+			a.guarded(p.duty.Name(), func() { p.suspend(sock) })
 		}
 	}
 }
@@ -112,7 +113,9 @@ func (a *Appliance) suspend() {
 // keep the others from dropping theirs, and leaves a relay that may hold what it
 // must not: so the relay ends.
 func (a *Appliance) dropCustody(name contract.RefusalName) {
-	a.suspend()
+	if sock := a.upstream.Load(); sock != nil {
+		a.suspend(sock)
+	}
 	var broken error
 	for _, p := range a.parts {
 		if !a.guarded(p.duty.Name(), func() { p.duty.DropCustody(string(name)) }) {

@@ -21,10 +21,10 @@ type part struct {
 	// run does the duty's standing work until the context ends. An error of its
 	// own accord ends the relay.
 	run func(ctx context.Context) error
-	// suspend is told that a refusal was read that ends custody, on whichever
-	// goroutine read it: nothing of what is held leaves any more. It must neither
-	// block nor call anything but the duty. DropCustody follows, or lost.
-	suspend func()
+	// suspend is told that custody is about to end on this socket to Cloudly, on
+	// whichever goroutine read so: nothing of what is held leaves any more. It must
+	// neither block nor call anything but the duty. DropCustody follows, or lost.
+	suspend func(sock *typedsocket.Socket)
 
 	// reload reads files again, as on SIGHUP. It may wait for a file system.
 	reload func()

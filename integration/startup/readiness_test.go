@@ -68,7 +68,7 @@ func TestR95_RequiredChecks(t *testing.T) {
 		check, state, reason string
 		red, green           func()
 	}{
-		{"cloudly/cloudly-session", "failing", "dial-failed", r.Upstream.Outage, func() { resume(t, r); afresh(r) }},
+		{"cloudly/cloudly-session", "failing", "dial-failed", r.Upstream.Outage, func() { resume(r); afresh(r) }},
 		{"cloudly/cloudly-refusal", "failing", string(contract.MajorMismatch), func() {
 			r.Cloudly.Script(register, simulate.RefuseProtocol(contract.MajorMismatch))
 			from := r.NextSeq()

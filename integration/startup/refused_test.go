@@ -16,11 +16,7 @@ func wantRefused(t *testing.T, options ...rig.Option) string {
 	t.Helper()
 	r := rig.New(t, append(options, rig.NotStarted())...)
 	for _, address := range []string{r.ListenAddress(), r.OperatorAddress()} {
-		held, err := net.Listen("tcp4", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer held.Close()
+		defer occupy(t, r, address).Close()
 	}
 	if code := r.Run(); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
@@ -35,6 +31,19 @@ func wantRefused(t *testing.T, options ...rig.Option) string {
 		t.Errorf("standard output has %q", out)
 	}
 	return string(r.Stderr())
+}
+
+// occupy takes an address of the rig. A process that another test starts at that moment
+// has copies of what is open here until it has become its program, so an address that
+// was let go may be in use for some moments more.
+func occupy(t *testing.T, r *rig.Rig, address string) net.Listener {
+	t.Helper()
+	var held net.Listener
+	r.Eventually("the address "+address, func() (err error) {
+		held, err = net.Listen("tcp4", address)
+		return err
+	})
+	return held
 }
 
 // wantReason reports a violation that is not said, or not the only one.

@@ -100,7 +100,8 @@ func TestR94_RequestsOfCloudly(t *testing.T) {
 	call("session", assign, `{"session":{"nodeId":"node-a","epoch":"%"},"token":"%"}`)
 	call("a stream", assign, `{"session":{"nodeId":"node-a"},"x":{"_isVirtualStream":true,"streamId":"%"}}`)
 	call("a method that never passes", "openRuntimeAssignmentExec", `{"session":{"nodeId":"node-a"},"command":["%"]}`)
-	call("a duty of a later build", contract.MethodPushRouteTable, `{"table":{"revision":1,"routes":[{"key":"%"}]}}`)
+	call("a table that breaks a rule", contract.MethodPushRouteTable, `{"table":{"revision":1,"routes":[{"key":"%"}]}}`)
+	call("a duty of a later build", "applyClusterVpnNetwork", `{"network":{"revision":1,"nodes":[{"key":"%"}]}}`)
 	call("no document", push, `{"%":"%","data":"%"}`)
 	call("document of another kind", push, `["%"]`)
 

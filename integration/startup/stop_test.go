@@ -60,12 +60,7 @@ func TestR97_StopAtRest(t *testing.T) {
 		t.Errorf("at cloudly stand %+v", sockets)
 	}
 	for _, address := range []string{r.ListenAddress(), r.OperatorAddress()} {
-		again, err := net.Listen("tcp4", address)
-		if err != nil {
-			t.Errorf("%s is not free: %v", address, err)
-			continue
-		}
-		again.Close()
+		occupy(t, r, address).Close()
 	}
 	var told []string
 	for _, line := range r.Log("") {
@@ -179,7 +174,7 @@ func TestR97_HangupEndsNothing(t *testing.T) {
 	r.WaitCheck("cloudly", "cloudly-session", "failing", "dial-failed")
 	r.Signal(syscall.SIGHUP)
 	r.WaitEvent("relay-reloaded", 0)
-	resume(t, r)
+	resume(r)
 	afresh(r)
 	r.WaitReady()
 	node := r.Node("node-a")

@@ -1,0 +1,56 @@
+package appliance
+
+import (
+	"context"
+
+	"serve.zone/relay/cloudly"
+	"serve.zone/relay/contract"
+	"serve.zone/relay/ingress"
+	"serve.zone/relay/listener"
+	"serve.zone/relay/typedsocket"
+)
+
+// duties makes the duties that stand on the session and the listener: the one list
+// that a new duty joins.
+func (a *Appliance) duties() ([]part, error) {
+	tables, err := a.ingressPart()
+	if err != nil {
+		return nil, err
+	}
+	return []part{tables}, nil
+}
+
+// call calls Cloudly for a duty, so that custody names are heard.
+func (a *Appliance) call(ctx context.Context, sock *typedsocket.Socket, method string, request []byte, o typedsocket.CallOptions) (*typedsocket.Answer, error) {
+	return a.cloudly.Call(ctx, sock, method, request, o)
+}
+
+// ingressPart joins the ingress table (contract §11).
+func (a *Appliance) ingressPart() (part, error) {
+	i, err := ingress.New(ingress.Config{
+		Offer: a.cfg.Settings.Protocol.Offer, Call: a.call,
+		OnStaleCredential: func(sock *typedsocket.Socket, data []byte) { a.cloudly.HeardForwarded(sock, data) },
+		Wall:              a.cfg.Wall, Log: a.cfg.Log, Events: a.events,
+	})
+	if err != nil {
+		return part{}, err
+	}
+	register := func(c *listener.Conn, r *typedsocket.Request) { i.Register(c, r) }
+	return part{
+		duty: i, metrics: i.Metrics(),
+		serves: map[string]func(*typedsocket.Request){
+			contract.MethodPushRouteTable:       i.PushTable,
+			contract.MethodGetTrafficStatistics: i.Statistics,
+		},
+		routes: []listener.Route{
+			{Role: listener.Unbound, Method: contract.MethodRegisterIngress, Serve: register},
+			{Role: listener.Ingress, Method: contract.MethodRegisterIngress, Serve: register},
+			{Role: listener.Ingress, Method: contract.MethodGetIngressRouteTable,
+				Serve: func(c *listener.Conn, r *typedsocket.Request) { i.Table(c, r) }},
+		},
+		pulls:      []func(context.Context, *typedsocket.Socket) error{i.Pull},
+		suspend:    i.Suspend,
+		registered: func(sock *typedsocket.Socket, _ cloudly.Accepted) { i.SessionRegistered(sock) },
+		lost:       func(error) { i.SessionLost() },
+	}, nil
+}
