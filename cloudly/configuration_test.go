@@ -411,7 +411,9 @@ func TestAStuckPullIsLeftBehind(t *testing.T) {
 		w.refuse(registration, "relay-node-foreign", `{}`)
 		w.change(1)
 		time.Sleep(pullWait)
-		w.wantHeard("custody relay-node-foreign", "custody relay-node-foreign", "lost relay-node-foreign")
+		if told, want := w.heard(), []string{"custody relay-node-foreign", "custody relay-node-foreign", "lost relay-node-foreign"}; !slices.Equal(told, want) {
+			t.Fatalf("hooks said %q, want %q", told, want)
+		}
 		if waited := time.Since(start); waited > time.Second {
 			t.Fatalf("custody ended after %v", waited)
 		}

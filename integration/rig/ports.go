@@ -57,12 +57,12 @@ func isFree(number int) bool {
 	if err != nil {
 		return false
 	}
-	stream.Close()
+	closeWhole(stream)
 	packets, err := net.ListenPacket("udp4", hostPort(loopback, number))
 	if err != nil {
 		return false
 	}
-	packets.Close()
+	closeWhole(packets)
 	return true
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -65,9 +66,17 @@ func (u *Upstream) Refuse() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.listener != nil {
-		u.listener.Close()
+		closeWhole(u.listener)
 		u.listener = nil
 	}
+}
+
+// closeWhole closes a socket while nothing is being forked: a child that has not
+// come to its exec yet holds a copy, and the port with it.
+func closeWhole(c io.Closer) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	c.Close()
 }
 
 // Stall lets nothing pass any more, on connections that stand and on new ones,
