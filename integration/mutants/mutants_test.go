@@ -32,20 +32,30 @@ func root(t *testing.T) string {
 	return strings.TrimSpace(string(out))
 }
 
-// overlay writes the mutated file and the overlay that puts it in its place.
-func (m mutant) overlay(t *testing.T, root string) string {
+// source returns the file and fails the test unless the text stands in it once.
+func (m mutant) source(t *testing.T, root string) (path, source string) {
 	t.Helper()
-	path := filepath.Join(root, m.file)
-	source, err := os.ReadFile(path)
+	path = filepath.Join(root, m.file)
+	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(source), m.old); n != 1 {
-		t.Fatalf("the text to replace stands %d times in %s; keep the list up with the code", n, m.file)
+	if n := strings.Count(string(content), m.old); n != 1 {
+		t.Errorf("%s: the text to replace stands %d times in %s; keep the list up with the code", m.does, n, m.file)
+	}
+	return path, string(content)
+}
+
+// overlay writes the mutated file and the overlay that puts it in its place.
+func (m mutant) overlay(t *testing.T, root string) string {
+	t.Helper()
+	path, source := m.source(t, root)
+	if t.Failed() {
+		t.FailNow()
 	}
 	dir := t.TempDir()
 	wrong := filepath.Join(dir, "mutated.go")
-	if err := os.WriteFile(wrong, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600); err != nil {
+	if err := os.WriteFile(wrong, []byte(strings.Replace(source, m.old, m.new, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	table, err := json.Marshal(map[string]map[string]string{"Replace": {path: wrong}})
@@ -104,6 +114,15 @@ func TestEachWrongRelayIsNoticed(t *testing.T) {
 				t.Fatalf("it was noticed by something else than %s:\n%s", m.red, text)
 			}
 		})
+	}
+}
+
+// Each text is found where it is said to stand, so that a change of the code shows
+// at once which mutants it concerns.
+func TestEachMutantIsUpToDate(t *testing.T) {
+	root := root(t)
+	for _, m := range list {
+		m.source(t, root)
 	}
 }
 
