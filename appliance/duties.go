@@ -5,6 +5,8 @@ import (
 
 	"serve.zone/relay/cloudly"
 	"serve.zone/relay/contract"
+	"serve.zone/relay/escrow"
+	"serve.zone/relay/forward"
 	"serve.zone/relay/ingress"
 	"serve.zone/relay/listener"
 	"serve.zone/relay/typedsocket"
@@ -17,7 +19,23 @@ func (a *Appliance) duties() ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []part{tables}, nil
+	return []part{a.escrowPart(), tables}, nil
+}
+
+// escrowPart joins the escrow of DNS renewals (contract §9).
+func (a *Appliance) escrowPart() part {
+	e := escrow.New(escrow.Config{Wall: a.cfg.Wall, Log: a.cfg.Log, Events: a.events})
+	return part{
+		duty: e, metrics: e.Metrics(), run: e.Run,
+		serves:     map[string]func(*typedsocket.Request){contract.MethodHoldDNSLeaseRenewals: e.Hold},
+		suspend:    func(*typedsocket.Socket) { e.Suspend() },
+		registered: func(*typedsocket.Socket, cloudly.Accepted) { e.SessionRegistered() },
+		lost:       func(error) { e.SessionLost() },
+		bound: func(b forward.Binding) {
+			e.Bound(escrow.Binding{NodeID: b.NodeID, Session: b.Session, Socket: b.Socket, Confirmed: b.Confirmed})
+		},
+		unbound: e.Unbound,
+	}
 }
 
 // call calls Cloudly for a duty, so that custody names are heard.

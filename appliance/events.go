@@ -5,6 +5,7 @@ import (
 
 	"serve.zone/relay/cloudly"
 	"serve.zone/relay/duty"
+	"serve.zone/relay/escrow"
 	"serve.zone/relay/forward"
 	"serve.zone/relay/ingress"
 	"serve.zone/relay/listener"
@@ -43,5 +44,5 @@ func Catalogue() (*duty.Catalogue, error) { return catalogue(nil) }
 
 func catalogue(more []duty.EventKind) (*duty.Catalogue, error) {
 	return duty.NewCatalogue(EventKinds, cloudly.EventKinds, forward.EventKinds, listener.EventKinds,
-		origincert.EventKinds, operator.EventKinds, ingress.EventKinds, more)
+		origincert.EventKinds, operator.EventKinds, ingress.EventKinds, escrow.EventKinds, more)
 }

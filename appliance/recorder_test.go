@@ -29,7 +29,7 @@ var recorderKinds []duty.EventKind
 
 // recorded are the own methods that later duties serve.
 var recorded = []string{
-	contract.MethodHoldDNSLeaseRenewals, "applyClusterVpnNetwork", "getClusterCorestoreInventory", "pruneClusterNodeArchive",
+	"applyClusterVpnNetwork", "getClusterCorestoreInventory", "pruneClusterNodeArchive", "getClusterCorestoreLegacyResources",
 }
 
 func (rec *recorder) part(*Appliance) part {
