@@ -271,6 +271,8 @@ func TestOnePushInFlightForANode(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		r.wantTaken("node-a 1 @00:09:50.000", "node-a 2 @00:10:00.000")
 		time.Sleep(slotEvery)
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		if most != 1 {
 			t.Errorf("%d pushes at once", most)
 		}
