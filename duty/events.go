@@ -20,7 +20,7 @@ const (
 type EventsConfig struct {
 	Catalogue *Catalogue       // the known types
 	Log       *Logger          // where each event is also written as a line
-	Wall      func() time.Time // time.Now if nil
+	Wall      func() time.Time // time.Now if nil; it must not block
 	Count     int              // DefaultEventCount if 0
 	Bytes     int              // DefaultEventBytes if 0
 }
@@ -84,9 +84,10 @@ func (e *Events) Publish(t EventType, fields ...field.Field) uint64 {
 	if !declared {
 		e.metrics.unknown.Inc()
 	}
-	event := Event{Time: e.wall().UTC(), Type: kind.Type, Duty: kind.Duty, Level: kind.Level, Fields: e.own(fields)}
+	event := Event{Type: kind.Type, Duty: kind.Duty, Level: kind.Level, Fields: e.own(fields)}
 
 	e.mu.Lock()
+	event.Time = e.wall().UTC() // under the lock: times go in the order of the numbers
 	seq, overwritten := e.ring.push(event)
 	e.metrics.published.Inc()
 	e.metrics.overwritten.Add(uint64(overwritten))

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -331,5 +332,33 @@ func TestEventsKeepTextsOfTheirOwn(t *testing.T) {
 	clear(frame)
 	if got := e.Since(1).Events[0].Fields[0].String(); got != "worker-1" {
 		t.Errorf("the field now says %q", got)
+	}
+}
+
+// Whoever publishes at the same time: times go in the order of the numbers.
+func TestTimesGoInTheOrderOfNumbers(t *testing.T) {
+	catalogue, err := NewCatalogue([]EventKind{{Type: "x-happened", Duty: "x", Says: "It happened."}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var clock atomic.Int64
+	e := NewEvents(EventsConfig{Catalogue: catalogue, Wall: func() time.Time { return time.UnixMicro(clock.Add(1)) }})
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 200 {
+				e.Publish("x-happened")
+			}
+		})
+	}
+	all.Wait()
+	events := e.Since(0).Events
+	for i := 1; i < len(events); i++ {
+		if !events[i].Time.After(events[i-1].Time) {
+			t.Fatalf("event %d is of %s, the one before of %s", events[i].Seq, events[i].Time, events[i-1].Time)
+		}
+	}
+	if len(events) != 1600 {
+		t.Errorf("%d events", len(events))
 	}
 }
