@@ -3,6 +3,7 @@ package duty
 import (
 	"encoding/json"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -342,7 +343,11 @@ func TestTimesGoInTheOrderOfNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var clock atomic.Int64
-	e := NewEvents(EventsConfig{Catalogue: catalogue, Wall: func() time.Time { return time.UnixMicro(clock.Add(1)) }})
+	e := NewEvents(EventsConfig{Catalogue: catalogue, Wall: func() time.Time {
+		now := time.UnixMicro(clock.Add(1))
+		runtime.Gosched() // others go on with a later time
+		return now
+	}})
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
