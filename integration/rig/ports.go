@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"syscall"
+	"time"
 )
 
 // Ports are chosen below those that the kernel gives to whoever asks for any
@@ -52,19 +54,42 @@ func claimNumber(number int) *port {
 	return &port{number, claim}
 }
 
+// isFree lets nothing be forked while it holds the port: until its exec a child has
+// a copy of every socket, and whoever is to use the port would find it taken.
 func isFree(number int) bool {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	stream, err := net.Listen("tcp4", hostPort(loopback, number))
 	if err != nil {
 		return false
 	}
-	closeWhole(stream)
+	stream.Close()
 	packets, err := net.ListenPacket("udp4", hostPort(loopback, number))
 	if err != nil {
 		return false
 	}
-	closeWhole(packets)
+	packets.Close()
 	return true
 }
+
+// listen listens on an address of this rig. A child that was forked while an earlier
+// listener stood there may hold it still, for as long as it takes to exec.
+func listen(address string) (net.Listener, error) {
+	for deadline := time.Now().Add(execWait); ; {
+		listener, err := net.Listen("tcp4", address)
+		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(deadline) {
+			return listener, err
+		}
+		time.Sleep(execStep)
+	}
+}
+
+// How long a forked child may take to exec on a busy machine, and how often it is
+// looked whether it has.
+const (
+	execWait = 5 * time.Second
+	execStep = 5 * time.Millisecond
+)
 
 func (p *port) address() string { return hostPort(loopback, p.number) }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -66,17 +65,9 @@ func (u *Upstream) Refuse() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.listener != nil {
-		closeWhole(u.listener)
+		u.listener.Close()
 		u.listener = nil
 	}
-}
-
-// closeWhole closes a socket while nothing is being forked: a child that has not
-// come to its exec yet holds a copy, and the port with it.
-func closeWhole(c io.Closer) {
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	c.Close()
 }
 
 // Stall lets nothing pass any more, on connections that stand and on new ones,
@@ -104,7 +95,7 @@ func (u *Upstream) Resume() error {
 		return errors.New("rig: the proxy is closed")
 	}
 	if u.listener == nil {
-		listener, err := net.Listen("tcp4", u.address)
+		listener, err := listen(u.address)
 		if err != nil {
 			return fmt.Errorf("rig: proxy: %w", err)
 		}
