@@ -28,14 +28,18 @@ func TestR07_RefusedBeforeAnythingIsBound(t *testing.T) {
 		"minimum above the version": func(c *Config) { c.Settings.Protocol.Offer.MinimumPeerVersion = "32.45.0" },
 		"minimum of another major":  func(c *Config) { c.Settings.Protocol.Offer.MinimumPeerVersion = "31.0.0" },
 		"no offer":                  func(c *Config) { c.Settings.Protocol.Offer = contract.Offer{} },
-		"no origin of Cloudly":      func(c *Config) { c.Settings.Cloudly.URL = "https://cloudly.example/" },
-		"no release":                func(c *Config) { c.Build.Version = "v1" },
-		"no seam":                   func(c *Config) { c.Dial = nil },
-		"no authority":              func(c *Config) { c.Settings.Cloudly.CAFile += ".gone" },
-		"a key as authority":        func(c *Config) { c.Settings.Cloudly.CAFile = c.Settings.TLS.KeyFile },
-		"no such source":            func(c *Config) { c.Settings.TLS.Source = config.FromACME },
-		"no such duty":              func(c *Config) { c.Settings.Hub.Listen = netip.MustParseAddrPort("10.0.4.7:4433") },
-		"a method of the relay":     func(c *Config) { c.Settings.Protocol.NodeToCloudly = []string{contract.MethodRegisterClusterRelay} },
+		"no origin of Cloudly": func(c *Config) {
+			s := &c.Settings
+			s.Cloudly.URL = "https://cloudly.example/"
+			s.Registry.Upstream, s.Registry.RealmOrigin = s.Cloudly.URL, s.Cloudly.URL
+		},
+		"no release":            func(c *Config) { c.Build.Version = "v1" },
+		"no seam":               func(c *Config) { c.Dial = nil },
+		"no authority":          func(c *Config) { c.Settings.Cloudly.CAFile += ".gone" },
+		"a key as authority":    func(c *Config) { c.Settings.Cloudly.CAFile = c.Settings.TLS.KeyFile },
+		"no such source":        func(c *Config) { c.Settings.TLS.Source = config.FromACME },
+		"no such duty":          func(c *Config) { c.Settings.Hub.Listen = netip.MustParseAddrPort("10.0.4.7:4433") },
+		"a method of the relay": func(c *Config) { c.Settings.Protocol.NodeToCloudly = []string{contract.MethodRegisterClusterRelay} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
