@@ -19,7 +19,7 @@ import (
 )
 
 // Appliance is one whole relay. Start, Run and Close are called in that order,
-// each once; Reload and the addresses may be asked for at any time.
+// each once; Reload and ListenAddr may be called at any time.
 type Appliance struct {
 	cfg    Config
 	events *duty.Events
@@ -63,7 +63,7 @@ func build(cfg Config, kinds []duty.EventKind, more func(*Appliance) []part) (*A
 	a.cert = origincert.NewFiles(origincert.FilesConfig{
 		CertFile: cfg.Settings.TLS.CertFile, KeyFile: cfg.Settings.TLS.KeyFile, Wall: cfg.Wall, Events: a.events,
 	})
-	if a.forward, err = forward.New(a.forwardConfig(a.events)); err != nil {
+	if a.forward, err = forward.New(a.forwardConfig()); err != nil {
 		return nil, err
 	}
 	from := &origin{
@@ -161,10 +161,6 @@ func (a *Appliance) facts() contract.RelayFacts {
 
 // ListenAddr returns where the node listener is bound; invalid before Start.
 func (a *Appliance) ListenAddr() netip.AddrPort { return a.listener.Addr() }
-
-// OperatorAddr returns where the operator endpoint is bound; invalid before
-// Start.
-func (a *Appliance) OperatorAddr() netip.AddrPort { return a.operator.Addr() }
 
 // Start loads the certificate and binds the operator endpoint and the node
 // listener (contract §5.6, steps 2 and 3). On an error nothing stays bound. A

@@ -29,7 +29,7 @@
 // # How a duty is added
 //
 // A duty is a room of its own that meets duty.Duty, a row in the catalogue of
-// events, and one part in build. The part names what it serves, pulls and wants
+// events, and one part in duties.go. The part names what it serves, pulls and wants
 // to be told (part.go); join.go does the rest.
 //
 // # Goroutines

@@ -39,9 +39,7 @@ var EventKinds = []duty.EventKind{
 	{Type: EventOriginMatches, Duty: originName, Level: slog.LevelInfo, Says: "The origin and what is served agree again."},
 }
 
-// Catalogue returns every kind of event that a relay publishes.
-func Catalogue() (*duty.Catalogue, error) { return catalogue(nil) }
-
+// catalogue is every kind of event that a relay publishes, and more of tests.
 func catalogue(more []duty.EventKind) (*duty.Catalogue, error) {
 	return duty.NewCatalogue(EventKinds, cloudly.EventKinds, forward.EventKinds, listener.EventKinds,
 		origincert.EventKinds, operator.EventKinds, ingress.EventKinds, escrow.EventKinds, more)

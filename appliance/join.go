@@ -6,7 +6,6 @@ import (
 
 	"serve.zone/relay/cloudly"
 	"serve.zone/relay/contract"
-	"serve.zone/relay/duty"
 	"serve.zone/relay/duty/field"
 	"serve.zone/relay/forward"
 	"serve.zone/relay/listener"
@@ -128,11 +127,11 @@ func (a *Appliance) dropCustody(name contract.RefusalName) {
 }
 
 // forwardConfig is what forward is told, and what it tells the others.
-func (a *Appliance) forwardConfig(events *duty.Events) forward.Config {
+func (a *Appliance) forwardConfig() forward.Config {
 	protocol := a.cfg.Settings.Protocol
 	return forward.Config{
 		NodeToCloudly: protocol.NodeToCloudly, CloudlyToNode: protocol.CloudlyToNode,
-		Wall: a.cfg.Wall, Log: a.cfg.Log, Events: events,
+		Wall: a.cfg.Wall, Log: a.cfg.Log, Events: a.events,
 		// One that panics must not keep those behind it from being told.
 		OnBound: func(b forward.Binding) {
 			for _, p := range a.parts {

@@ -127,7 +127,7 @@ func (o *origin) tell() {
 	stated := o.stated
 	o.mu.Unlock()
 	switch {
-	case o.events == nil || before == c.Reason:
+	case before == c.Reason:
 	case c.Reason == originMismatch:
 		o.events.Publish(EventOriginMismatch, field.Origin(stated), field.Count(o.bound().Port()))
 	case before == originMismatch && c.State == duty.OK:

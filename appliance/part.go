@@ -12,7 +12,7 @@ import (
 )
 
 // part is one duty with the ends by which it is joined to the others. A new duty
-// is a folder of its own and one part in build. All ends but the duty itself may
+// is a folder of its own and one part in duties. All ends but the duty itself may
 // be left out.
 type part struct {
 	duty    duty.Duty
