@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,86 +11,12 @@ import (
 
 	"serve.zone/relay/contract"
 	"serve.zone/relay/duty"
+	"serve.zone/relay/typedsocket/carriertest"
 )
 
 // marker stands for a secret. It is long, so that memory used again for another
 // message still shows some of it.
 var marker = strings.Repeat("a-secret-marker.", 180)
-
-// reachable returns where a text is found in what v holds, through unexported
-// fields, maps, slices, pointers and interfaces.
-func reachable(v reflect.Value, text []byte, path string, seen map[[2]any]bool) string {
-	switch v.Kind() {
-	case reflect.String:
-		if strings.Contains(v.String(), string(text)) {
-			return path
-		}
-	case reflect.Pointer, reflect.Map:
-		key := [2]any{v.Type(), v.UnsafePointer()}
-		if v.IsNil() || seen[key] {
-			return ""
-		}
-		seen[key] = true
-		if v.Kind() == reflect.Pointer {
-			return reachable(v.Elem(), text, path, seen)
-		}
-		for it := v.MapRange(); it.Next(); {
-			if found := reachable(it.Key(), text, path+"[key]", seen); found != "" {
-				return found
-			}
-			if found := reachable(it.Value(), text, path+"[...]", seen); found != "" {
-				return found
-			}
-		}
-	case reflect.Interface:
-		if !v.IsNil() {
-			return reachable(v.Elem(), text, path, seen)
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if found := reachable(v.Field(i), text, path+"."+v.Type().Field(i).Name, seen); found != "" {
-				return found
-			}
-		}
-	case reflect.Slice, reflect.Array:
-		if v.Type().Elem().Kind() == reflect.Uint8 {
-			for i := range v.Len() - len(text) + 1 {
-				match := true
-				for j := 0; j < len(text) && match; j++ {
-					match = byte(v.Index(i+j).Uint()) == text[j]
-				}
-				if match {
-					return path
-				}
-			}
-			return ""
-		}
-		for i := range v.Len() {
-			if found := reachable(v.Index(i), text, fmt.Sprintf("%s[%d]", path, i), seen); found != "" {
-				return found
-			}
-		}
-	}
-	return ""
-}
-
-// TestReachableFinds what it is to find.
-func TestReachableFinds(t *testing.T) {
-	type inner struct{ b []byte }
-	type outer struct {
-		m map[string]*inner
-		a any
-	}
-	for want, v := range map[string]outer{
-		".m[...].b": {m: map[string]*inner{"x": {b: []byte("x secret")}}},
-		".a":        {a: "a secret"},
-		"":          {m: map[string]*inner{"x": {b: []byte("x")}}},
-	} {
-		if got := reachable(reflect.ValueOf(&v), []byte("secret"), "", map[[2]any]bool{}); got != want {
-			t.Errorf("found at %q, want %q", got, want)
-		}
-	}
-}
 
 // checkNotKept looks for the marker in everything that is retained or shown.
 func checkNotKept(t *testing.T, r *rig) {
@@ -109,7 +34,7 @@ func checkNotKept(t *testing.T, r *rig) {
 	}
 	r.seen.all = nil
 	r.seen.mu.Unlock()
-	if at := reachable(reflect.ValueOf(r.Forward), word, "forward", map[[2]any]bool{}); at != "" {
+	if at := carriertest.Reachable(r.Forward, string(word), "forward"); at != "" {
 		t.Errorf("it is reachable at %s", at)
 	}
 	status, err := json.Marshal(r.Status())

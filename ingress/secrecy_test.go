@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"serve.zone/relay/contract"
 	"serve.zone/relay/typedsocket"
+	"serve.zone/relay/typedsocket/carriertest"
 )
 
 // word is planted wherever a peer can put a text, and marker is long, so that memory
@@ -19,75 +19,6 @@ import (
 const word = "a-secret-marker."
 
 var marker = strings.Repeat(word, 180)
-
-// holds returns where a text is found in what v holds, through unexported fields,
-// maps, slices, pointers and interfaces.
-func holds(v reflect.Value, text, path string, seen map[[2]any]bool) string {
-	switch v.Kind() {
-	case reflect.String:
-		if strings.Contains(v.String(), text) {
-			return path
-		}
-	case reflect.Pointer, reflect.Map:
-		key := [2]any{v.Type(), v.UnsafePointer()}
-		if v.IsNil() || seen[key] {
-			return ""
-		}
-		seen[key] = true
-		if v.Kind() == reflect.Pointer {
-			return holds(v.Elem(), text, path, seen)
-		}
-		for it := v.MapRange(); it.Next(); {
-			for part, of := range map[string]reflect.Value{"[key]": it.Key(), "[...]": it.Value()} {
-				if found := holds(of, text, path+part, seen); found != "" {
-					return found
-				}
-			}
-		}
-	case reflect.Interface:
-		if !v.IsNil() {
-			return holds(v.Elem(), text, path, seen)
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if found := holds(v.Field(i), text, path+"."+v.Type().Field(i).Name, seen); found != "" {
-				return found
-			}
-		}
-	case reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.Uint8 {
-			if bytes.Contains(v.Bytes(), []byte(text)) {
-				return path
-			}
-			return ""
-		}
-		for i := range v.Len() {
-			if found := holds(v.Index(i), text, fmt.Sprintf("%s[%d]", path, i), seen); found != "" {
-				return found
-			}
-		}
-	}
-	return ""
-}
-
-// TestHoldsFinds what it is to find.
-func TestHoldsFinds(t *testing.T) {
-	type inner struct{ b []byte }
-	type outer struct {
-		m map[string]*inner
-		a any
-	}
-	for want, v := range map[string]outer{
-		".m[...].b": {m: map[string]*inner{"x": {b: []byte("x secret")}}},
-		".m[key]":   {m: map[string]*inner{"a secret": nil}},
-		".a":        {a: "a secret"},
-		"":          {m: map[string]*inner{"x": {b: []byte("x")}}},
-	} {
-		if got := holds(reflect.ValueOf(&v), "secret", "", map[[2]any]bool{}); got != want {
-			t.Errorf("found at %q, want %q", got, want)
-		}
-	}
-}
 
 // notKept looks for the word in everything that is retained or shown: where says
 // where the room may hold it.
@@ -105,7 +36,7 @@ func (r *rig) notKept(where string) {
 	}
 	r.seen.all = nil
 	r.seen.mu.Unlock()
-	if at := holds(reflect.ValueOf(r.Ingress), word, "ingress", map[[2]any]bool{}); at != where {
+	if at := carriertest.Reachable(r.Ingress, word, "ingress"); at != where {
 		r.t.Errorf("it is held at %q, want %q", at, where)
 	}
 	for where, text := range r.shown() {

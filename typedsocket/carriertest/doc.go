@@ -1,6 +1,7 @@
 // Package carriertest is what tests of the carrier, and of the rooms that
 // stand on it, share: a network inside the process, on which fake time
-// advances, and a bubble of fake time that counts message buffers.
+// advances, a bubble of fake time that counts message buffers, and a search for
+// what a room must not hold.
 //
 // It is imported by tests only. It promises that connections of Dial are
 // pipes without a buffer, so that a test sees each write wait for its read,
