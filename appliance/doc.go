@@ -15,8 +15,8 @@
 // does not keep the others from dropping theirs, and ends the relay.
 //
 // A drain (design §8) takes at most ten seconds: readiness is off, nothing new is
-// taken, node sockets are closed as they come to rest, then the other duties are
-// drained, then the session to Cloudly, and the operator endpoint last.
+// taken, node sockets are closed as they come to rest and the other duties are
+// drained beside them, then the session to Cloudly, and the operator endpoint last.
 //
 // The relay never ends because Cloudly, the network, a certificate or the clock
 // is not as it should be. It waits, and readiness names what it waits for.

@@ -29,6 +29,7 @@ func (a *Appliance) escrowPart() part {
 		duty: e, metrics: e.Metrics(), run: e.Run,
 		serves:     map[string]func(*typedsocket.Request){contract.MethodHoldDNSLeaseRenewals: e.Hold},
 		suspend:    func(*typedsocket.Socket) { e.Suspend() },
+		quiesce:    e.Quiesce,
 		registered: func(*typedsocket.Socket, cloudly.Accepted) { e.SessionRegistered() },
 		lost:       func(error) { e.SessionLost() },
 		bound: func(b forward.Binding) {

@@ -26,6 +26,10 @@ type part struct {
 	// neither block nor call anything but the duty. DropCustody follows, or lost.
 	suspend func(sock *typedsocket.Socket)
 
+	// quiesce tells that the relay is about to end, before the first node's socket
+	// is closed. It must not block; the duty's Drain follows.
+	quiesce func()
+
 	// reload reads files again, as on SIGHUP. It may wait for a file system.
 	reload func()
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"serve.zone/relay/duty"
 	"serve.zone/relay/duty/field"
 )
 
@@ -102,8 +103,8 @@ func (a *Appliance) listening(name string, serve func() error) {
 }
 
 // drain takes nothing new and ends what is in flight, in the order of design §8:
-// the nodes, then the other duties, then Cloudly, since answers of nodes leave
-// through it, and the operator's readers at last. The error says what was cut short.
+// the nodes and all duties that stand on them, then Cloudly, since answers of nodes
+// leave through it, and the operator's readers at last. The error says what was cut short.
 func (a *Appliance) drain(ctx context.Context) error {
 	a.relay.enter(draining)
 	a.operator.SetDraining()
@@ -112,17 +113,22 @@ func (a *Appliance) drain(ctx context.Context) error {
 	nodes, end := context.WithTimeout(ctx, drainNodes)
 	defer end()
 
-	// Both refuse what is new at once; whichever comes first closes a node's
-	// socket that rests.
-	var both sync.WaitGroup
-	var cut [2]error
-	both.Go(func() { cut[0] = a.forward.Drain(nodes) })
-	both.Go(func() { cut[1] = a.listener.Drain(nodes) })
-	both.Wait()
-	failures := cut[:]
+	// All refuse what is new at once, and wait for what they have in flight on a
+	// node's socket; forward or listener, whichever comes first, closes one that
+	// rests.
+	duties := []duty.Duty{a.forward, a.listener}
 	for _, p := range a.later {
-		failures = append(failures, p.duty.Drain(ctx))
+		duties = append(duties, p.duty)
+		if p.quiesce != nil {
+			a.guarded(p.duty.Name(), p.quiesce)
+		}
 	}
+	failures := make([]error, len(duties))
+	var all sync.WaitGroup
+	for i, d := range duties {
+		all.Go(func() { a.guarded(d.Name(), func() { failures[i] = d.Drain(nodes) }) })
+	}
+	all.Wait()
 	failures = append(failures, a.cloudly.Drain(ctx))
 	// The last that goes, so that the drain can be watched to its end.
 	return errors.Join(append(failures, a.operator.Drain(ctx))...)

@@ -52,10 +52,14 @@ func await(under []*flight) (left int) {
 	return 0
 }
 
-// Drain begins no push any more, refuses holds, and waits for the pushes in flight.
-// When ctx ends first, it ends theirs and returns the context's error.
+// Quiesce tells that the relay is about to end: no push begins any more and holds
+// are refused. It does not wait.
+func (e *Escrow) Quiesce() { e.step(func(m *machine, at instant) { m.drain(at) }) }
+
+// Drain does what Quiesce does, and waits for the pushes in flight. When ctx ends
+// first, it ends theirs and returns the context's error.
 func (e *Escrow) Drain(ctx context.Context) error {
-	e.step(func(m *machine, at instant) { m.drain(at) })
+	e.Quiesce()
 	for {
 		e.mu.Lock()
 		left := len(e.flights)

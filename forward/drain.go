@@ -56,6 +56,9 @@ func (f *Forward) drainAll(ctx context.Context, gap time.Duration) error {
 		case drainedOne:
 			turn = false
 			timer.Reset(gap)
+		case drainedNone:
+			// What others have in flight on a socket ends without a word to us.
+			timer.Reset(gap)
 		}
 	}
 }
@@ -80,7 +83,7 @@ func (f *Forward) drainOne(forced bool) drained {
 		}
 	}
 	slices.SortFunc(open, func(a, b *peer) int { return strings.Compare(f.table.belongs(a), f.table.belongs(b)) })
-	at := slices.IndexFunc(open, func(p *peer) bool { return forced || p.idle() })
+	at := slices.IndexFunc(open, func(p *peer) bool { return forced || p.rests() })
 	if at < 0 {
 		f.mu.Unlock()
 		if len(open) == 0 {

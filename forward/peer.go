@@ -31,6 +31,10 @@ type peer struct {
 // idle reports whether nothing of the peer is in flight. The caller holds mu.
 func (p *peer) idle() bool { return p.load.idle() && p.answering == 0 }
 
+// rests reports whether nothing at all is in flight on the peer's socket, what
+// other duties have asked of the node included. The caller holds mu.
+func (p *peer) rests() bool { return p.idle() && p.sock.Stats().Pending == 0 }
+
 // strangersQueue is what a socket has in flowOfStrangers on one socket to Cloudly.
 type strangersQueue struct {
 	to *typedsocket.Socket

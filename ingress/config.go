@@ -66,14 +66,14 @@ type Ingress struct {
 
 	telling sync.Mutex // held while events are published
 
-	mu        sync.Mutex // guards what follows
-	crew      *crew      // of this custody
-	upstream  *typedsocket.Socket
-	suspended bool // a refusal was read that ends custody
-	draining  bool
-	table     *held // nil while none is held
-	roles     *roles[*peer]
-	peers     map[*typedsocket.Socket]*peer
+	mu       sync.Mutex // guards what follows
+	crew     *crew      // of this custody
+	upstream *typedsocket.Socket
+	resume   time.Time // until then a refusal that was read keeps everything back
+	draining bool
+	table    *held // nil while none is held
+	roles    *roles[*peer]
+	peers    map[*typedsocket.Socket]*peer
 
 	registering int        // registrations that wait for Cloudly
 	asking      int        // questions for counters that wait for an ingress

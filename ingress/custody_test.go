@@ -122,6 +122,26 @@ func TestSuspendBeginsNothingMore(t *testing.T) {
 	})
 }
 
+// TestR20_SuspendInAnOutage: the name is read on a socket of which nothing was told
+// yet. The table is kept back as long as a drop takes to follow, and no longer.
+func TestR20_SuspendInAnOutage(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		cloud := r.cloudly()
+		p := r.ingress(cloud, "node-a")
+		r.push(cloud, tableOf(5, "k"))
+		r.SessionLost()
+		r.Suspend(nil)
+		refusedWith(t, p.ask(tableMethod, `{"knownRevision":null}`), contract.RelayNotReady)
+		time.Sleep(suspendWait - 1)
+		refusedWith(t, p.ask(tableMethod, `{"knownRevision":null}`), contract.RelayNotReady)
+		time.Sleep(1)
+		if a := p.ask(tableMethod, `{"knownRevision":null}`); a.err != nil {
+			t.Errorf("no drop followed: %v", a.err)
+		}
+	})
+}
+
 // TestARegistrationThatIsQueuedIsTakenBack: when DropCustody has returned, what
 // waits to be written to Cloudly is not.
 func TestARegistrationThatIsQueuedIsTakenBack(t *testing.T) {

@@ -25,7 +25,7 @@ func (i *Ingress) hint(p *peer, revision int64) {
 func (i *Ingress) giveHints(p *peer) {
 	for {
 		i.mu.Lock()
-		if p.told >= p.wanted || p.ctx.Err() != nil || i.suspended || i.draining {
+		if p.told >= p.wanted || p.ctx.Err() != nil || i.suspended() || i.draining {
 			p.hinting = false
 			i.mu.Unlock()
 			return

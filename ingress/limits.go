@@ -43,6 +43,9 @@ const (
 	// trafficWait bounds the wait for one ingress's page. It is below what Cloudly
 	// waits itself (contract O38), so that Cloudly is told which ingress it was.
 	trafficWait = 20 * time.Second
+	// suspendWait is how long Suspend keeps everything back if nothing follows it. An
+	// end of custody follows within a second (contract R20).
+	suspendWait = 5 * time.Second
 	// pullWait bounds one answer to the pull, pullBound the pull as a whole: a peer
 	// may ask for retries, each after a time of its own choosing.
 	pullWait  = contract.ForwardTimeout

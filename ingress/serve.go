@@ -25,7 +25,7 @@ func (i *Ingress) Table(conn Conn, r *typedsocket.Request) {
 	switch {
 	case p == nil || i.roles.node(p) == "":
 		refused, how = noIngress(), servedForeign
-	case i.suspended || i.draining:
+	case i.suspended() || i.draining:
 		refused, how = notReady(), servedNotReady
 	case malformed != nil:
 		refused, how = refusal(RequestInvalid, reasonsOf(malformed)), servedInvalid

@@ -1,6 +1,8 @@
 package ingress
 
 import (
+	"time"
+
 	"serve.zone/relay/duty/field"
 	"serve.zone/relay/typedsocket"
 )
@@ -13,7 +15,7 @@ func (i *Ingress) SessionRegistered(sock *typedsocket.Socket) {
 	if i.roles.attached && i.upstream == sock {
 		return
 	}
-	i.upstream, i.suspended = sock, false
+	i.upstream, i.resume = sock, time.Time{}
 	i.roles.attach()
 }
 
@@ -24,19 +26,23 @@ func (i *Ingress) SessionLost() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.roles.detach()
-	i.suspended = false
+	i.resume = time.Time{}
 }
 
-// Suspend tells that a refusal was read on the socket to Cloudly that ends custody.
-// From when it returns no table, registration or hint is begun; DropCustody or
-// SessionLost follows. It does not wait.
+// Suspend tells that a refusal was read on a socket to Cloudly that ends custody;
+// in an outage, that is a socket on which no registration was accepted yet. From
+// when it returns no table, registration or hint is begun, until DropCustody,
+// SessionLost or the next registration, or until suspendWait has passed: a name may
+// be heard that ends nothing. A socket other than that of the standing session
+// changes nothing. It does not wait.
 func (i *Ingress) Suspend(sock *typedsocket.Socket) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.roles.attached && i.upstream == sock {
-		i.roles.detach()
-		i.suspended = true
+	if i.roles.attached && i.upstream != sock {
+		return
 	}
+	i.roles.detach()
+	i.resume = time.Now().Add(suspendWait)
 }
 
 // DropCustody zeroes the table, takes every role away, cuts every socket that
@@ -51,7 +57,7 @@ func (i *Ingress) DropCustody(why string) {
 	old := i.crew
 	i.crew = newCrew()
 	upstream := i.upstream
-	i.upstream, i.suspended = nil, false
+	i.upstream, i.resume = nil, time.Time{}
 	dropped, table := i.roles.drop(), i.table
 	i.table, i.refused = nil, nil
 	idle := i.discard(table)
@@ -62,7 +68,9 @@ func (i *Ingress) DropCustody(why string) {
 	clear(i.peers)
 	waiting := i.pushes
 	i.pushes = nil
-	i.publish(IngressesDropped, field.Count(dropped), field.Revision(revisionOf(table)), field.Reason(why))
+	if dropped > 0 || table != nil {
+		i.publish(IngressesDropped, field.Count(dropped), field.Revision(revisionOf(table)), field.Reason(why))
+	}
 	i.mu.Unlock()
 
 	old.cancel()
@@ -83,6 +91,9 @@ func (i *Ingress) DropCustody(why string) {
 	}
 	i.flush()
 }
+
+// suspended reports whether custody may be about to end. The caller holds mu.
+func (i *Ingress) suspended() bool { return time.Now().Before(i.resume) }
 
 // rest waits until no answer is being made of a table.
 func (i *Ingress) rest() {

@@ -137,7 +137,7 @@ func (i *Ingress) decide(of *crew, next *held, tell func(now int64, current bool
 func (i *Ingress) decided(of *crew, next *held, tell func(int64, bool)) (over *held) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.crew != of || i.suspended {
+	if i.crew != of || i.suspended() {
 		i.metrics.tables.Of(next.origin, tableNotReady).Inc()
 		tell(0, false)
 		return next

@@ -77,7 +77,7 @@ func (x *asking) run() {
 	defer i.flush()
 	defer i.mu.Unlock()
 	switch {
-	case i.crew != x.crew || i.suspended:
+	case i.crew != x.crew || i.suspended():
 		refused, how = notReady(), trafficNotReady
 	case how == trafficPageInvalid:
 		i.publish(TrafficPageRefused, field.Node(x.node))
