@@ -54,6 +54,9 @@ func readAs[T any, P message[T]](what string, body []byte, m mode) (T, error) {
 		reasons = P(&x).Validate()
 	}
 	if len(reasons) > 0 {
+		if secret, ok := any(P(&x)).(interface{ Zero() }); ok {
+			secret.Zero() // nobody else holds what was read so far
+		}
 		var zero T
 		return zero, &InvalidError{What: what, Reasons: reasons}
 	}
@@ -161,6 +164,7 @@ func unquote(quoted []byte) ([]byte, bool) {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1], true
 	}
-	text, err := jsontext.AppendUnquote(nil, quoted)
+	// With room for all of it, so that growing leaves no part of a secret behind.
+	text, err := jsontext.AppendUnquote(make([]byte, 0, len(quoted)), quoted)
 	return text, err == nil
 }

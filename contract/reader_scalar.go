@@ -14,20 +14,39 @@ func text(dst *string) valueReader {
 // secretText reads a string into bytes that its holder can wipe.
 func secretText(dst *Secret) valueReader {
 	return func(r *reader) {
-		if s, ok := r.text(); ok {
+		quoted, ok := r.quoted()
+		if !ok {
+			return
+		}
+		s, ok := r.unquote(quoted)
+		switch escaped := len(s)+2 != len(quoted); {
+		case ok && escaped:
+			*dst = s // it is a copy already, and there shall be no second one
+		case ok:
 			*dst = bytes.Clone(s)
+		case escaped:
+			clear(s)
 		}
 	}
 }
 
 func (r *reader) text() ([]byte, bool) {
-	if !r.kind('"', "is not a string") {
-		return nil, false
-	}
-	quoted, ok := r.next()
+	quoted, ok := r.quoted()
 	if !ok {
 		return nil, false
 	}
+	return r.unquote(quoted)
+}
+
+// quoted returns the token of a string.
+func (r *reader) quoted() ([]byte, bool) {
+	if !r.kind('"', "is not a string") {
+		return nil, false
+	}
+	return r.next()
+}
+
+func (r *reader) unquote(quoted []byte) ([]byte, bool) {
 	s, ok := unquote(quoted)
 	if !ok {
 		r.add("holds a lone surrogate")

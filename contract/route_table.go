@@ -27,6 +27,9 @@ type RouteTable struct {
 	Encoded    Raw // the whole table as it came, at most RouteTableLimit
 }
 
+// Zero overwrites the table, which holds private keys.
+func (x RouteTable) Zero() { clear(x.Encoded) }
+
 // HTTPRoute is what the relay reads of IClusterHttpRoute.
 type HTTPRoute struct {
 	Hostname     string

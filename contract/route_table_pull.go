@@ -45,6 +45,13 @@ type RouteTableAnswer struct {
 	Table *RouteTable
 }
 
+// Zero overwrites the table.
+func (x RouteTableAnswer) Zero() {
+	if x.Table != nil {
+		x.Table.Zero()
+	}
+}
+
 // ReadRouteTableAnswer reads the answer body of the named method. No reason
 // quotes a value or an unknown member's name.
 func ReadRouteTableAnswer(method string, body []byte) (RouteTableAnswer, error) {

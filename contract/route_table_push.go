@@ -6,6 +6,9 @@ type PushRouteTableRequest struct {
 	Table RouteTable
 }
 
+// Zero overwrites the table.
+func (x PushRouteTableRequest) Zero() { x.Table.Zero() }
+
 // ReadPushRouteTableRequest reads the request body. No reason quotes a value or
 // an unknown member's name.
 func ReadPushRouteTableRequest(body []byte) (PushRouteTableRequest, error) {

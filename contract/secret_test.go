@@ -329,3 +329,37 @@ func FuzzReadControlTokenPlaintext(f *testing.F) {
 		}
 	})
 }
+
+// refusedSecret is a message that is refused after its secret was read.
+type refusedSecret struct{ text Secret }
+
+// lastRefused is the memory of the secret that was judged last.
+var lastRefused Secret
+
+func (x *refusedSecret) shape() valueReader { return object(required("text", secretText(&x.text))) }
+
+func (x *refusedSecret) Validate() []string {
+	lastRefused = x.text
+	return []string{"text: is never right"}
+}
+
+func (x *refusedSecret) Zero() { x.text.Zero() }
+
+// R74: of a message that is refused no copy of its secret stays, whether the text
+// was spelled with escapes or not.
+func TestR74_ARefusedMessageLeavesNoSecret(t *testing.T) {
+	for _, body := range []string{`{"text":"marked"}`, `{"text":"mark\u0065d"}`} {
+		x, err := readAs[refusedSecret]("test", []byte(body), 0)
+		if err == nil || x.text != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		if string(lastRefused) != "\x00\x00\x00\x00\x00\x00" {
+			t.Errorf("%s: %q is left", body, []byte(lastRefused))
+		}
+	}
+	for _, secret := range []interface{ Zero() }{
+		IngressRegistration{}, RouteTable{}, PushRouteTableRequest{}, RouteTableAnswer{}, IdentityExchangeAnswer{}, IsolatedRestoreRequest{},
+	} {
+		secret.Zero() // of nothing, too
+	}
+}

@@ -37,6 +37,9 @@ type IdentityExchangeAnswer struct {
 	Identity Identity
 }
 
+// Zero overwrites the JWT.
+func (x IdentityExchangeAnswer) Zero() { x.Identity.JWT.Zero() }
+
 // Identity is what the relay reads of IIdentity.
 type Identity struct {
 	JWT Secret // as in IdentityCredential
