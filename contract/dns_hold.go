@@ -38,7 +38,7 @@ func isCaptured(body []byte) bool {
 // AdmitHoldDNSLeaseRenewalsRequest reads the request body and judges all that
 // can be judged of it alone, in the order of contract §9.3. A refusal is
 // escrow-run-invalid or escrow-run-unordered; its reason names the first
-// violation.
+// violation. With the latter the node is returned too, since its name is right.
 func AdmitHoldDNSLeaseRenewalsRequest(body []byte) (HoldDNSLeaseRenewalsRequest, *Refusal) {
 	x, err := ReadHoldDNSLeaseRenewalsRequest(body)
 	if err != nil {
@@ -46,7 +46,7 @@ func AdmitHoldDNSLeaseRenewalsRequest(body []byte) (HoldDNSLeaseRenewalsRequest,
 	}
 	if reasons := x.ValidateOrder(); len(reasons) > 0 {
 		err := &InvalidError{What: "order of renewals", Reasons: reasons}
-		return HoldDNSLeaseRenewalsRequest{}, &Refusal{EscrowRunUnordered, err.Error()}
+		return HoldDNSLeaseRenewalsRequest{NodeID: x.NodeID}, &Refusal{EscrowRunUnordered, err.Error()}
 	}
 	return x, nil
 }

@@ -169,10 +169,11 @@ func TestSuspensionEndsWithWhatFollows(t *testing.T) {
 // before the loss is none.
 func TestO36_AStepUnderASessionIsNone(t *testing.T) {
 	m := holding(t)
-	m.suspend(instant{begin.Add(3 * time.Minute), time.Minute})
-	m.lost(after(2 * time.Minute))
-	if m.one(t, 2*time.Minute); m.clock.suspect {
-		t.Error("suspect")
+	back := func(d time.Duration) instant { return instant{begin.Add(d - 40*time.Second), d} }
+	m.suspend(back(time.Minute))
+	m.lost(back(2 * time.Minute))
+	if due := m.tick(back(2 * time.Minute)); len(due) != 1 || m.clock.suspect {
+		t.Errorf("%d pushes, suspect %t", len(due), m.clock.suspect)
 	}
 }
 

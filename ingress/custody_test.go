@@ -175,6 +175,37 @@ func TestARegistrationThatIsQueuedIsTakenBack(t *testing.T) {
 	})
 }
 
+// R20: a page of counters that waits to be written to Cloudly when custody ends is
+// taken back, though Cloudly's socket stays. Cloudly is told that it has none.
+func TestR20_CountersThatAreQueuedAreTakenBack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		cloud := r.cloudly()
+		p := r.ingress(cloud, "node-a")
+		p.on(trafficMethod, func(q *typedsocket.Request) {
+			q.Answer([]byte(`{"statistics":[` + bucket("node-a", "2026-11-30") + `]}`))
+		})
+		// Cloudly does not read until it is let: the first large frame is half
+		// written, and the page waits behind it.
+		block := make(chan struct{})
+		cloud.on("filler", func(q *typedsocket.Request) { <-block; q.Drop() })
+		for range 2 {
+			go cloud.relay.Call(context.Background(), "filler", []byte(`{"x":"`+strings.Repeat("x", 1<<20)+`"}`), typedsocket.CallOptions{Timeout: time.Hour})
+			synctest.Wait()
+		}
+		asked := cloud.start(trafficMethod, questionOf(nil))
+		synctest.Wait()
+		if got := cloud.relay.Stats().QueuedFlow; got == 0 {
+			t.Error("nothing is queued")
+		}
+		r.DropCustody("relay-node-unknown")
+		close(block)
+		if a := <-asked; a.err == nil {
+			t.Errorf("the counters left: %s", a.body)
+		}
+	})
+}
+
 // stuck connects a Cloudly that never reads, and returns the relay's end of it.
 func (r *rig) stuck() (relay *typedsocket.Socket, end func()) {
 	r.t.Helper()

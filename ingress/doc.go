@@ -50,7 +50,7 @@
 //
 // Ingress.mu, then what a Conn locks, then a socket's own. Ingress.mu is held
 // while a short answer is queued, so that what was judged is still true then. It
-// is held across no call, no large answer and no end of a socket. Ingress.telling
+// is held across no call, no table and no end of a socket. Ingress.telling
 // is held while events are published, in the order of what happened, and is taken
 // with no other lock held.
 //

@@ -28,7 +28,7 @@ var EventKinds = []duty.EventKind{
 	{Type: RouteTableRefused, Duty: Name, Level: slog.LevelError,
 		Says: "Cloudly sent a route table that breaks a rule. The one held before is served on. Cloudly was told which members; look there."},
 	{Type: IngressRegistered, Duty: Name, Level: slog.LevelInfo,
-		Says: "Cloudly accepted the registration of a node's ingress. The outcome tells whether it is the node's first, the same socket again, or came over a newer socket; one that keeps coming over newer sockets may run twice."},
+		Says: "Cloudly accepted the registration of a node's ingress. The outcome tells whether it is the node's first or came over a newer socket; one that keeps coming over newer sockets may run twice. One that is repeated on its socket is counted and is no event."},
 	{Type: IngressLeft, Duty: Name, Level: slog.LevelInfo,
 		Says: "A node has no registered ingress any more: its socket ended."},
 	{Type: IngressAnswerRefused, Duty: Name, Level: slog.LevelWarn,

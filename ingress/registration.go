@@ -101,8 +101,9 @@ func (i *Ingress) left(p *peer) {
 	i.flush()
 }
 
-// flowOf is the flow of a registration on the socket to Cloudly: one of each
-// ingress, so that none keeps another back. The name is no node's.
+// flowOf is the flow of what an ingress sends on the socket to Cloudly, its
+// registration and its counters: one of each ingress, so that none keeps another
+// back, and an end of custody takes both back. The name is no node's.
 func flowOf(nodeID string) string { return "ingress:" + nodeID }
 
 // carry asks Cloudly and answers the ingress. The carrier's own way of forwarding
@@ -214,7 +215,9 @@ func (x *registration) bind(now time.Time) (older *peer, void refusing) {
 	how, older := i.roles.accept(x.ticket)
 	p.since, p.accepted = now, p.accepted+1
 	i.metrics.accepted.Of(how).Inc()
-	i.publish(IngressRegistered, node, field.Outcome(how.String()))
+	if how != acceptedAgain { // which an ingress may bring about as often as it likes
+		i.publish(IngressRegistered, node, field.Outcome(how.String()))
+	}
 	return older, nil
 }
 

@@ -236,6 +236,7 @@ func TestANewerRegistrationTakesThePlace(t *testing.T) {
 				t.Error(a.err)
 			}
 		}
+		r.register(cloud, newer, "node-a") // again, of which nothing is told
 		want := []string{"ingress-registered node=node-b outcome=first", "ingress-registered node=node-a outcome=first", "ingress-registered node=node-a outcome=newer-socket"}
 		if got := r.told(IngressRegistered, IngressLeft); !slices.Equal(got, want) {
 			t.Errorf("told %q", got)

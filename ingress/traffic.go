@@ -87,7 +87,7 @@ func (x *asking) run() {
 		refuse(x.r, refused)
 		return
 	}
-	x.r.Answer(answer)
+	x.r.AnswerIn(flowOf(x.node), answer)
 }
 
 // settle ends the question.

@@ -127,7 +127,12 @@ func (s *Socket) begin(b *buffer.Buffer, r *Request) (full bool, refusing string
 // request is ended all the same, when the socket has ended or the peer does
 // not read its answers; the latter ends the socket. response is copied; it may
 // be a part of Body.
-func (r *Request) Answer(response []byte) error {
+func (r *Request) Answer(response []byte) error { return r.AnswerIn("", response) }
+
+// AnswerIn is Answer in a flow instead of among the own frames, so that DropFlows
+// takes it back while it waits. An answer that is dropped, or for which the flow has
+// no room, is replaced by the failure that names no cause.
+func (r *Request) AnswerIn(flow string, response []byte) error {
 	if !r.end(requestOpen) {
 		return ErrEnded
 	}
@@ -138,7 +143,7 @@ func (r *Request) Answer(response []byte) error {
 	if r.buf.Secret() {
 		b.Erase()
 	}
-	return r.answer(b, nil, nil, "")
+	return r.answer(b, nil, nil, flow)
 }
 
 // Refuse answers the request with an error. data is a JSON object; nil

@@ -2,6 +2,7 @@ package typedsocket
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -166,5 +167,49 @@ func TestNothingStaysOfAnAnswerThatIsNone(t *testing.T) {
 		cloud.CloseNow()
 		<-up.Done()
 		<-down.Done()
+	})
+}
+
+// cancelling cancels the calls that wait when a message has come.
+type cancelling struct {
+	receivedMemory
+	cancel context.CancelFunc
+}
+
+func (m *cancelling) Received(binary bool, p []byte) {
+	m.receivedMemory.Received(binary, p)
+	m.cancel()
+}
+
+// TestR30_NothingStaysOfAnAnswerThatCameTooLate: whoever called has given up, at the
+// very moment at which the answer came.
+func TestR30_NothingStaysOfAnAnswerThatCameTooLate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		seen := &cancelling{}
+		peer, s := newRig(t, Config{Peer: "raw", Recorder: seen}).raw()
+		const calls = 200 // which of the two the caller sees first is chance
+		for range calls {
+			ctx, cancel := context.WithCancel(context.Background())
+			seen.cancel = cancel
+			go func() {
+				id, instance := readCall(t, peer)
+				write(t, peer, fmt.Sprintf(`{"method":"m","response":{"s":"BEARER"},"requestInstanceId":%q,"correlation":{"id":%q,"phase":"response"}}`, instance, id))
+			}()
+			if a, err := s.Call(ctx, "m", nil, CallOptions{}); err == nil {
+				a.Erase()
+				a.Release()
+			}
+			synctest.Wait()
+		}
+		peer.CloseNow()
+		<-s.Done()
+		if len(seen.all) != calls {
+			t.Fatalf("%d answers came", len(seen.all))
+		}
+		for i, mem := range seen.all {
+			if bytes.Contains(mem, []byte("BEARER")) {
+				t.Fatalf("answer %d is still there", i)
+			}
+		}
 	})
 }
