@@ -48,7 +48,7 @@ var EventKinds = []duty.EventKind{
 	{Type: RenewalNotTaken, Duty: Name, Level: slog.LevelWarn,
 		Says: "A node did not acknowledge the first push of a renewal; the outcome tells why. It is pushed again while its window is current. If it stays so, compare the clocks of node and relay."},
 	{Type: NodeUnreachable, Duty: Name, Level: slog.LevelWarn,
-		Says: "Renewals are held for a node that cannot be given them: without Cloudly it cannot obtain a session. Its names last until its present window ends. The time is the end of what is held."},
+		Says: "A node has no session here while Cloudly is away, and cannot obtain one before Cloudly is back. Its names last until its present window ends. The time is the end of what is held for it; none is told when nothing is."},
 	{Type: CoverageEnded, Duty: Name, Level: slog.LevelError,
 		Says: "The last window held for a node has ended and Cloudly is still away. The node's names are not served any more."},
 	{Type: ClockSuspect, Duty: Name, Level: slog.LevelWarn,

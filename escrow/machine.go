@@ -156,6 +156,10 @@ func (m *machine) registered(at instant) {
 	for _, n := range m.nodes {
 		n.confirmed = n.confirmed && n.early
 		n.early = false
+		if n.run == nil && n.shown.unreachable { // it was remembered to be shown
+			n.shown.unreachable = false
+			m.forget(n)
+		}
 	}
 	m.clock.mark(at)
 	m.prune()
@@ -235,13 +239,17 @@ func (m *machine) unbind(n *node) {
 	}
 }
 
-// tellUnreachable tells, once for each binding that went, that what is held for a
-// node cannot be given to it.
+// tellUnreachable tells, once for each binding that went, that a node cannot be
+// given anything before Cloudly is back, neither what is held for it nor a session.
 func (m *machine) tellUnreachable(n *node, reason string) {
-	if n.run == nil || n.shown.unreachable {
+	if n.shown.unreachable {
 		return
 	}
 	n.shown.unreachable = true
+	if n.run == nil {
+		m.tell(NodeUnreachable, field.Node(n.id), field.Reason(reason))
+		return
+	}
 	m.tell(NodeUnreachable, field.Node(n.id), field.Reason(reason), field.Expires(time.UnixMilli(n.run.end())))
 }
 
@@ -325,7 +333,9 @@ func (m *machine) forget(n *node) {
 }
 
 // idle reports whether nothing is known of a node but what it acknowledged.
-func (n *node) idle() bool { return !n.bound && n.run == nil && n.flight == nil }
+func (n *node) idle() bool {
+	return !n.bound && n.run == nil && n.flight == nil && !n.shown.unreachable
+}
 
 // makeRoom forgets, of the nodes of which nothing is known but what they
 // acknowledged, the one that did so longest ago, when there are too many.

@@ -23,7 +23,7 @@ type Status struct {
 	Unreachable   int `json:"unreachable"` // nodes with a run and without a session here
 	PushesRunning int `json:"pushesRunning"`
 
-	Nodes []Node `json:"nodes"` // those that are carried, and those for which something is held; ordered by id, never nil
+	Nodes []Node `json:"nodes"` // those that are carried, that something is held for, or that were lost in this outage; ordered by id, never nil
 }
 
 // Node is one node's coverage.
@@ -82,7 +82,7 @@ func (m *machine) status(at instant) Status {
 		s.ClockTrusted = m.clock.trusted.UTC()
 	}
 	for _, n := range m.sorted() {
-		if !n.bound && n.run == nil {
+		if !n.bound && n.run == nil && !n.shown.unreachable {
 			continue
 		}
 		v := n.status(ms)

@@ -182,3 +182,40 @@ func TestRefusalsHaveLabels(t *testing.T) {
 		t.Error("an unknown name is counted as a known one")
 	}
 }
+
+// A node for which nothing is held loses its socket in an outage: it is shown by
+// name all the same until Cloudly is back, since only then can it come back.
+func TestANodeWithoutARunIsShownWhenItIsLost(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		r.attached("node-a", "node-b", "node-c")
+		r.Unbound("node-c") // while Cloudly is there, which shows it itself
+		r.SessionLost()
+		time.Sleep(time.Minute)
+		r.Unbound("node-b")
+		shown := func(want ...string) {
+			t.Helper()
+			var got []string
+			for _, n := range r.Status().(Status).Nodes {
+				if n.ID == "node-b" && (n.Reachable || !n.UnreachableFrom.Equal(begin.Add(time.Minute))) {
+					t.Errorf("%+v", n)
+				}
+				got = append(got, n.ID)
+			}
+			if strings.Join(got, " ") != strings.Join(want, " ") {
+				t.Errorf("shown %v, want %v", got, want)
+			}
+		}
+		shown("node-a", "node-b")
+		if got := r.eventsOf(NodeUnreachable); len(got) != 1 || got[0] != "renewals-node-unreachable node=node-b reason=socket-ended" {
+			t.Errorf("events %q", got)
+		}
+		r.SessionRegistered()
+		shown("node-a")
+		r.SessionLost()
+		r.Unbound("node-a")
+		shown("node-a")
+		r.DropCustody("relay-node-foreign")
+		shown()
+	})
+}
