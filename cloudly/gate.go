@@ -57,9 +57,9 @@ func (g *gate) serve(r *typedsocket.Request) {
 	case g.mode == gateOpen && !g.barred.Load():
 		g.hand(r)
 	case g.mode == gateOpen:
-		g.refuse(r, contract.RelayNotReady, "custody has ended")
+		g.refuseUnregistered(r, "custody has ended")
 	case g.mode == gateShut:
-		g.refuse(r, contract.RelayNotReady, "no registration of this relay stands on this socket")
+		g.refuseUnregistered(r, "no registration of this relay stands on this socket")
 	case len(g.held) >= heldRequests || g.bytes+r.Size() > heldBytes:
 		g.refuse(r, contract.RelayOverloaded, "too much waits for the registration of this relay")
 	default:
@@ -86,6 +86,17 @@ func (g *gate) refuse(r *typedsocket.Request, name contract.RefusalName, reason 
 	r.Refuse(refusal.Text(), refusal.AppendData(nil))
 }
 
+// refuseUnregistered refuses what only a registered session may ask. A hold of
+// renewals has a name of its own for that, and no other that its sender knows
+// (contract §9.3).
+func (g *gate) refuseUnregistered(r *typedsocket.Request, reason string) {
+	name := contract.RelayNotReady
+	if r.Method() == contract.MethodHoldDNSLeaseRenewals {
+		name = contract.EscrowCloudlyOnly
+	}
+	g.refuse(r, name, reason)
+}
+
 // hold keeps requests from now on until open or shut.
 func (g *gate) hold() {
 	defer g.enter()()
@@ -103,7 +114,7 @@ func (g *gate) open() {
 		r := g.held[0]
 		g.held = g.held[1:]
 		if g.barred.Load() {
-			g.refuse(r, contract.RelayNotReady, "custody has ended")
+			g.refuseUnregistered(r, "custody has ended")
 			continue
 		}
 		g.hand(r)
@@ -121,7 +132,7 @@ func (g *gate) shut() {
 	g.mode = gateShut
 	g.barred.Store(false)
 	for _, r := range g.held {
-		g.refuse(r, contract.RelayNotReady, "the registration of this relay was not accepted")
+		g.refuseUnregistered(r, "the registration of this relay was not accepted")
 	}
 	g.held, g.bytes = nil, 0
 }

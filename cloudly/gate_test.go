@@ -72,7 +72,9 @@ func TestRequestsBehindTheAcceptanceWaitForTheHook(t *testing.T) {
 // Before, without and after a registration Cloudly's requests are refused by name.
 func TestRequestsWithoutARegistrationAreRefused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		const method = "holdRuntimeNetworkDnsLeaseRenewals"
+		const method = "applyClusterVpnNetwork"
+		// A hold has a name of its own for that (contract §9.3).
+		names := map[string]string{method: "relay-not-ready: ", contract.MethodHoldDNSLeaseRenewals: "escrow-cloudly-only: "}
 		held := make(chan *typedsocket.Request, 1)
 		w := newWorld(t, func(c *Config, w *world) {
 			c.Handler = typedsocket.HandlerFunc(func(r *typedsocket.Request) { w.say("served"); r.Answer([]byte(`{}`)) })
@@ -88,26 +90,37 @@ func TestRequestsWithoutARegistrationAreRefused(t *testing.T) {
 			return true
 		})
 		w.settle()
-		if got := request(w.socket(), method, `{}`); !strings.HasPrefix(got, "relay-not-ready: ") {
-			t.Fatalf("before the registration: %s", got)
+		for method, name := range names {
+			if got := request(w.socket(), method, `{}`); !strings.HasPrefix(got, name) {
+				t.Fatalf("before the registration: %s", got)
+			}
 		}
-		behind := make(chan string, 1)
+		behind := map[string]chan string{}
+		for method := range names {
+			behind[method] = make(chan string, 1)
+		}
 		w.on(registration, func(_ int, r *typedsocket.Request) bool {
 			s := r.Socket()
 			go func() {
-				go func() { behind <- request(s, method, `{}`) }()
+				for method := range names {
+					go func() { behind[method] <- request(s, method, `{}`) }()
+				}
 				time.Sleep(time.Second)
 				r.Refuse("relay-node-unknown", nil)
 			}()
 			return true
 		})
 		w.standard(<-held)
-		if got := <-behind; !strings.HasPrefix(got, "relay-not-ready: ") {
-			t.Fatalf("while a refused registration was in flight: %s", got)
+		for method, name := range names {
+			if got := <-behind[method]; !strings.HasPrefix(got, name) {
+				t.Fatalf("while a refused registration was in flight: %s", got)
+			}
 		}
 		w.wantState("refused")
-		if got := request(w.socket(), method, `{}`); !strings.HasPrefix(got, "relay-not-ready: ") {
-			t.Fatalf("after the refusal: %s", got)
+		for method, name := range names {
+			if got := request(w.socket(), method, `{}`); !strings.HasPrefix(got, name) {
+				t.Fatalf("after the refusal: %s", got)
+			}
 		}
 		w.on(registration, nil)
 		time.Sleep(hold)
