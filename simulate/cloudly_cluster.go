@@ -23,6 +23,8 @@ type cluster struct {
 	table      *contract.RouteTable
 	desired    contract.PlatformDesiredState
 	recipients contract.SecretRecipientState
+	ingress    designation
+	traffic    heldTraffic
 }
 
 // node is a node that Cloudly holds.

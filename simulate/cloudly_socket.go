@@ -122,7 +122,7 @@ func (c *Cloudly) judgeOrder(s *relaySocket, method string) {
 		c.violated(BeforeRegistration, s.number, method)
 	case c.registered != nil && c.registered.number > s.number:
 		c.violated(OlderSocket, s.number, method)
-	case c.fromNode(method) && !s.undispatched.IsZero() && c.wall().Sub(s.undispatched) > custodyGrace:
+	case (c.fromNode(method) || method == contract.MethodRegisterIngress) && !s.undispatched.IsZero() && c.wall().Sub(s.undispatched) > custodyGrace:
 		c.violated(AfterCustody, s.number, method)
 	}
 }
@@ -149,6 +149,9 @@ func (c *Cloudly) judge(s *relaySocket, r *typedsocket.Request) verdict {
 	}
 	if answer := c.handlers[method]; answer != nil {
 		return handled(answer("", body))
+	}
+	if method == contract.MethodRegisterIngress {
+		return c.registerIngress(s, body)
 	}
 	return c.pull(s, method, body)
 }

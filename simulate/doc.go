@@ -1,5 +1,5 @@
-// Package simulate holds the peers of a relay as programs: a Cloudly and a
-// Pallet that speak the real wire, judge what they receive as the real ones
+// Package simulate holds the peers of a relay as programs: a Cloudly, a Pallet and
+// an ingress that speak the real wire, judge what they receive as the real ones
 // would, and do what a script tells them. Tests drive a relay with them, and an
 // operator can rehearse with them.
 //
@@ -24,7 +24,12 @@
 // Where the seeds name no method, member or record, these peers speak this
 // product's reading of them (contract §21): the exchange of the bearer, the
 // members of a node's credential, the records behind references, the form of a
-// signing authority and of a signature.
+// signing authority and of a signature, what is in a route beside its hostname and
+// destinations, and the failures of a traffic bucket.
+//
+// An Ingress really terminates HTTPS: it serves the table that it holds on the
+// listeners it is given, and counts what passes. A route is honoured whole or its
+// table is refused; UDP port routes are not served, and TableJudgement says so.
 //
 // # How to rehearse
 //
@@ -36,22 +41,37 @@
 // Return, RotateCredential, DisableRelay, Script, and look at Node, Judgements,
 // Frames and Violations.
 //
+// For an ingress, designate it (DesignateIngress) and start an Ingress with that
+// bearer. Issue the certificates of its hostnames (TLSAuthority), publish the
+// routes (PublishRoutes), let the ingress Serve a listener, send it requests, and
+// read what it counted (ReadTraffic).
+//
 // # What it never does
 //
-// It opens no connection and no listener of its own: both are given. It decides
-// by no clock but the given Wall; waits use timers. So everything here works in
-// testing/synctest over pipes. It writes nothing anywhere, and no error, reason
-// or violation quotes a secret. The record of frames does hold secrets: it is
-// memory of a rehearsal and nothing else.
+// It opens no listener of its own, and no connection where it is given a dialler.
+// It decides by no clock but the given Wall; waits use timers. So everything here
+// works in testing/synctest over pipes. It writes nothing anywhere, and no error,
+// reason or violation quotes a secret. The record of frames does hold secrets: it
+// is memory of a rehearsal and nothing else.
 //
 // A simulated Cloudly is no control plane: it keeps no history beyond what its
-// judgements need, and it answers most reports with a plain acceptance.
+// judgements need, and it answers most reports with a plain acceptance. It keeps no
+// assignments: that an ingress runs is what it is told. A simulated ingress is no
+// proxy for the Internet: it bounds its clients for one machine, checks no backend
+// before a client needs it, and speaks neither HTTP/2 nor HTTP/3.
+//
+// # Goroutines
+//
+// Each peer owns those it starts, and Close ends them and waits for them. The
+// carrier owns those of its sockets.
 //
 // # Lock order
 //
-// Cloudly.mu and Pallet.mu come first; a socket's own lock, the script, the
-// record and the violations are taken under them and take nothing themselves.
-// No lock is held across a call, a dial or a wait.
+// Pallet.registration and Ingress.asking come first: they order the calls of one
+// peer, and are the only locks that are held across a call. Then Cloudly.mu,
+// Pallet.mu and Ingress.mu; a socket's own lock, the script, the record, the
+// violations, the clients of an ingress and its counters are taken under them or
+// alone, and take nothing themselves.
 //
 // # Limits
 //

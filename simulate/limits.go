@@ -38,8 +38,20 @@ const (
 	maximumSigned = 128
 
 	// maximumJudgements bounds the renewals a node remembers having judged: a
-	// month on the grid.
+	// month on the grid. It bounds the tables of an ingress as well.
 	maximumJudgements = 4320
+
+	// maximumReasons bounds the reasons of one message: the rest repeats them, and
+	// a table has many routes.
+	maximumReasons = 64
+
+	// maximumBuckets bounds the buckets of an ingress, and those that a Cloudly
+	// keeps of all of them: two months of a hundred hostnames.
+	maximumBuckets = 1 << 13
+
+	// maximumTrafficPages bounds one read of counters, so that pages without an end
+	// are noticed: all buckets, two a page.
+	maximumTrafficPages = maximumBuckets / 2
 )
 
 // cloudlyFrame bounds a message that a simulated Cloudly takes. The real bound
@@ -71,4 +83,32 @@ const (
 	// stableAfter is how long a session must have stood for its end to count as
 	// a new failure and not as one more of the same.
 	stableAfter = 10 * time.Second
+)
+
+// Bounds of what an ingress serves. OWN: they keep a rehearsal on one machine in
+// its bounds and let ordinary clients pass.
+const (
+	// maximumConnections bounds the connections of clients, and the idle ones to
+	// backends.
+	maximumConnections = 512
+
+	// maximumIdleBackends bounds the idle connections to one destination.
+	maximumIdleBackends = 8
+
+	// maximumHeader bounds the head of a request and of an answer: many cookies.
+	maximumHeader = 64 << 10
+
+	// clientIdle is how long a connection of a client may stand without a byte in
+	// either direction.
+	clientIdle = 2 * time.Minute
+
+	// connectWait bounds the connection to a destination.
+	connectWait = 5 * time.Second
+
+	// answerWait bounds the wait for the head of a backend's answer. It is below
+	// clientIdle, so that the client is told.
+	answerWait = time.Minute
+
+	// acceptAgain is how soon a listener that failed is asked again.
+	acceptAgain = 100 * time.Millisecond
 )

@@ -79,7 +79,12 @@ func (o *object) broken() bool {
 	return false
 }
 
-func (o *object) refuse(member, rule string) { o.reasons = append(o.reasons, member+": "+rule) }
+// refuse adds a reason, as long as there are not too many.
+func (o *object) refuse(member, rule string) {
+	if len(o.reasons) < maximumReasons {
+		o.reasons = append(o.reasons, member+": "+rule)
+	}
+}
 
 // err returns an *InvalidError with every reason, nil when there is none.
 func (o *object) err() error {
@@ -113,6 +118,20 @@ func (o *object) counter(name string) int64 {
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil || !contract.IsCounter(n) {
 		o.refuse(name, "is not a counter")
+		return 0
+	}
+	return n
+}
+
+// count returns a member that is a count, 0 otherwise.
+func (o *object) count(name string) int64 {
+	raw := o.members[name]
+	if raw == nil || string(raw) == "0" {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil || !contract.IsCounter(n) {
+		o.refuse(name, "is not a count")
 		return 0
 	}
 	return n

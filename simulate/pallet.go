@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"serve.zone/relay/contract"
-	"serve.zone/relay/typedsocket"
 )
 
 // ErrNotRegistered is the error of a request of a node that has no session on
@@ -17,7 +16,8 @@ var ErrNotRegistered = errors.New("node has no session on a socket")
 // node. All methods are safe for concurrent use.
 type Pallet struct {
 	Peer
-	cfg PalletConfig
+	cfg  PalletConfig
+	line *line
 
 	// registration is held during a registration, so that there is one at a time.
 	// It comes before mu.
@@ -26,24 +26,14 @@ type Pallet struct {
 	mu         sync.Mutex
 	nonce      string // of this process start
 	credential NodeCredential
-	dials      int           // sockets so far
-	link       *palletSocket // the one that stands, nil while none does
-	hangUp     func()        // ends the current attempt, nil between attempts
-	bound      *binding      // on the socket that stands, nil before an acceptance
-	last       *binding      // the last one obtained, over all sockets
-	inFlight   bool          // a registration is
-	early      []early       // pushes that wait for its answer
+	bound      *binding // on the socket that stands, nil before an acceptance
+	last       *binding // the last one obtained, over all sockets
+	inFlight   bool     // a registration is
+	early      []early  // pushes that wait for its answer
 
 	projection *Projection
 	previous   *contract.DNSLeaseRenewal
 	judgements []Judgement
-}
-
-// palletSocket is one connection of the node.
-type palletSocket struct {
-	number int
-	conn   *gate
-	socket *typedsocket.Socket // nil until the upgrade is done
 }
 
 // binding is a session that the node obtained, and for what.
@@ -61,13 +51,18 @@ func NewPallet(cfg PalletConfig) (*Pallet, error) {
 	}
 	p := &Pallet{cfg: cfg, nonce: cfg.Nonce, credential: cfg.Credential}
 	p.begin("pallet", cfg.Wall, cfg.Offer, cfg.RecordLimit)
+	p.line = &line{
+		peer: &p.Peer, mu: &p.mu, dial: cfg.Dial, url: cfg.URL, tls: cfg.TLS, frame: contract.NodeFrameLimit,
+		wait:  backoff{first: cfg.FirstBackoff, last: cfg.LastBackoff, random: cfg.Random},
+		serve: p.serve, settle: p.register, until: p.until, again: answered, gone: func() { p.bound = nil },
+	}
 	return p, nil
 }
 
 // Start lets the node dial, register, and do both again whenever its socket
 // ends, until Close.
 func (p *Pallet) Start() error {
-	if !p.spawn(p.run) {
+	if !p.spawn(p.line.run) {
 		return ErrClosed
 	}
 	return nil
@@ -76,18 +71,9 @@ func (p *Pallet) Start() error {
 // Close ends the process, its socket and its goroutines, and waits for them.
 func (p *Pallet) Close() {
 	if p.finish() {
-		p.hang()
+		p.line.hang()
 	}
 	p.work.Wait()
-}
-
-// hang ends the current attempt: a dial, or the socket that stands.
-func (p *Pallet) hang() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.hangUp != nil {
-		p.hangUp()
-	}
 }
 
 // Nonce returns the nonce of this process start.
@@ -104,11 +90,11 @@ func (p *Pallet) Restart() {
 	p.mu.Lock()
 	p.nonce, p.last = newNonce(), nil
 	p.mu.Unlock()
-	p.hang()
+	p.line.hang()
 }
 
 // Reconnect breaks the socket without a word. The node dials again by itself.
-func (p *Pallet) Reconnect() { p.hang() }
+func (p *Pallet) Reconnect() { p.line.hang() }
 
 // Binding returns the session that the node holds on its socket, and false when
 // it has none.
@@ -129,7 +115,7 @@ func (p *Pallet) Registered() (socket int, ok bool) {
 	if p.bound == nil {
 		return 0, false
 	}
-	return p.link.number, true
+	return p.line.link.number, true
 }
 
 // WaitRegistered waits until the node holds a session on a socket newer than
@@ -148,30 +134,12 @@ func (p *Pallet) WaitRegistered(ctx context.Context, newerThan int) (int, error)
 func (p *Pallet) Dials() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.dials
+	return p.line.dials
 }
 
 // StopReading leaves what arrives on the socket unread, as a hanging process
 // does. Pongs are not read either, so the carrier ends the socket in the end.
-func (p *Pallet) StopReading() { p.withConn((*gate).stop) }
+func (p *Pallet) StopReading() { p.line.withConn((*gate).stop) }
 
 // ResumeReading ends StopReading.
-func (p *Pallet) ResumeReading() { p.withConn((*gate).resume) }
-
-// standing returns the socket that stands, nil while none does.
-func (p *Pallet) standing() (*palletSocket, *typedsocket.Socket) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.link == nil {
-		return nil, nil
-	}
-	return p.link, p.link.socket
-}
-
-func (p *Pallet) withConn(do func(*gate)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.link != nil {
-		do(p.link.conn)
-	}
-}
+func (p *Pallet) ResumeReading() { p.line.withConn((*gate).resume) }

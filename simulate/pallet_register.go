@@ -22,17 +22,17 @@ func (p *Pallet) Rotate(ctx context.Context, credential NodeCredential) error {
 // Register registers again on the live socket. With an unchanged credential it
 // is a replay.
 func (p *Pallet) Register(ctx context.Context) error {
-	link, socket := p.standing()
+	k, socket := p.line.standing()
 	if socket == nil {
 		return ErrNotRegistered
 	}
-	return p.register(ctx, link, socket)
+	return p.register(ctx, k, socket)
 }
 
 // register sends one registration and takes over the binding that answers it. A
 // contract.ProtocolRefusal means that one side refused the other's offer; a
 // *typedsocket.RemoteError is any other refusal.
-func (p *Pallet) register(ctx context.Context, link *palletSocket, socket *typedsocket.Socket) error {
+func (p *Pallet) register(ctx context.Context, k *link, socket *typedsocket.Socket) error {
 	p.registration.Lock()
 	defer p.registration.Unlock()
 	p.mu.Lock()
@@ -48,7 +48,7 @@ func (p *Pallet) register(ctx context.Context, link *palletSocket, socket *typed
 	var refused *typedsocket.RemoteError
 	switch {
 	case err == nil:
-		err = p.bind(link, request, body)
+		err = p.bind(k, request, body)
 	case errors.As(err, &refused):
 		err = readRefusal(refused)
 	default:
@@ -69,22 +69,22 @@ func readRefusal(err *typedsocket.RemoteError) error {
 // bind judges the answer as the seeds' bindRegisterPalletRuntimeSessionResponse
 // does: Cloudly's offer from the node's side first, then the session against
 // the request and the node's own scope (contract §7.1).
-func (p *Pallet) bind(link *palletSocket, request NodeRegistration, body []byte) error {
+func (p *Pallet) bind(k *link, request NodeRegistration, body []byte) error {
 	if err := contract.JudgeAnsweredOffer(p.offer, body); err != nil {
-		p.violated(RegistrationAnswer, link.number, contract.MethodRegisterPalletRuntimeSession)
+		p.violated(RegistrationAnswer, k.number, contract.MethodRegisterPalletRuntimeSession)
 		return err
 	}
 	session, err := readBinding(request, body, p.cfg.scope())
 	if err != nil {
-		p.violated(RegistrationAnswer, link.number, contract.MethodRegisterPalletRuntimeSession)
+		p.violated(RegistrationAnswer, k.number, contract.MethodRegisterPalletRuntimeSession)
 		return fmt.Errorf("answer to the registration: %w", err)
 	}
 	next := &binding{SessionBinding: session, nonce: request.Nonce, generation: request.Credential.Generation}
 	if last := p.last; last != nil && last.nonce == next.nonce && last.generation == next.generation &&
 		!bytes.Equal(last.Received, next.Received) {
-		p.violated(ReplayAnswer, link.number, contract.MethodRegisterPalletRuntimeSession)
+		p.violated(ReplayAnswer, k.number, contract.MethodRegisterPalletRuntimeSession)
 	}
-	if p.link != link || request.Nonce != p.nonce {
+	if p.line.link != k || request.Nonce != p.nonce {
 		return ErrNotRegistered // the socket or the process start is gone by now
 	}
 	p.bound, p.last = next, next

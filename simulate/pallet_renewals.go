@@ -35,7 +35,7 @@ func (p *Pallet) Trust(authority Authority) {
 }
 
 // takeRenewal verifies and admits a renewal, and remembers the decision.
-func (p *Pallet) takeRenewal(link *palletSocket, body []byte) verdict {
+func (p *Pallet) takeRenewal(k *link, body []byte) verdict {
 	now := p.wall() // read before anything else, like every input
 	request, err := contract.ReadApplyDNSLeaseRenewalRequest(body)
 	if err != nil {
@@ -46,7 +46,7 @@ func (p *Pallet) takeRenewal(link *palletSocket, body []byte) verdict {
 	if len(p.judgements) >= maximumJudgements {
 		p.judgements = p.judgements[1:]
 	}
-	p.judgements = append(p.judgements, Judgement{now, link.number, renewal, admission, err})
+	p.judgements = append(p.judgements, Judgement{now, k.number, renewal, admission, err})
 	if err != nil {
 		return refused(err)
 	}

@@ -23,7 +23,7 @@ func (p *Pallet) Send(ctx context.Context, method string, members []byte) (contr
 // SendBody sends any request on the node's socket, registered or not, as it is
 // spelled.
 func (p *Pallet) SendBody(ctx context.Context, method string, body []byte) (contract.Raw, error) {
-	_, socket := p.standing()
+	_, socket := p.line.standing()
 	if socket == nil {
 		return nil, ErrNotRegistered
 	}

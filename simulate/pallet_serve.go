@@ -10,13 +10,13 @@ import (
 // early is a push that came while a registration was not answered yet, under a
 // session that may be the one it is answered with.
 type early struct {
-	link    *palletSocket
+	link    *link
 	request *typedsocket.Request
 	step    Step
 }
 
 // serve judges one push and ends it as the script says.
-func (p *Pallet) serve(link *palletSocket, r *typedsocket.Request) {
+func (p *Pallet) serve(k *link, r *typedsocket.Request) {
 	step := p.script.next(r.Method())
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -24,11 +24,11 @@ func (p *Pallet) serve(link *palletSocket, r *typedsocket.Request) {
 	// The carrier's reader may be here before the goroutine that waits for the
 	// registration's answer: such a push waits for it. Their number is bounded by
 	// the carrier.
-	if p.inFlight && !p.current(link, r) {
-		p.early = append(p.early, early{link, r, step})
+	if p.inFlight && !p.current(k, r) {
+		p.early = append(p.early, early{k, r, step})
 		return
 	}
-	p.judgePush(link, r, step)
+	p.judgePush(k, r, step)
 }
 
 // serveEarly serves what waited for a registration.
@@ -49,13 +49,13 @@ func (p *Pallet) dropEarly() {
 
 // current reports whether the push is under the session that the node holds on
 // this very socket.
-func (p *Pallet) current(link *palletSocket, r *typedsocket.Request) bool {
-	return p.bound != nil && p.link == link && contract.EqualJSON(r.Facts().Session, p.bound.Received)
+func (p *Pallet) current(k *link, r *typedsocket.Request) bool {
+	return p.bound != nil && p.line.link == k && contract.EqualJSON(r.Facts().Session, p.bound.Received)
 }
 
-func (p *Pallet) judgePush(link *palletSocket, r *typedsocket.Request, step Step) {
+func (p *Pallet) judgePush(k *link, r *typedsocket.Request, step Step) {
 	method := r.Method()
-	refusal, isPush := p.judgeSession(link, r)
+	refusal, isPush := p.judgeSession(k, r)
 	v := p.scripted(step, r.Body())
 	switch {
 	case !step.judged():
@@ -64,26 +64,26 @@ func (p *Pallet) judgePush(link *palletSocket, r *typedsocket.Request, step Step
 	case refusal != "":
 		v = refuseText(refusal)
 	default:
-		v = p.take(link, method, r.Body())
+		v = p.take(k, method, r.Body())
 	}
-	p.deliver(r, link.conn, step, v, nil)
+	p.deliver(r, k.conn, step, v, nil)
 }
 
 // judgeSession notes what a relay must not let through, and says why the node
 // refuses it (contract §7.3, §8).
-func (p *Pallet) judgeSession(link *palletSocket, r *typedsocket.Request) (refusal string, isPush bool) {
+func (p *Pallet) judgeSession(k *link, r *typedsocket.Request) (refusal string, isPush bool) {
 	method := r.Method()
 	m, known := contract.LookupMethod(method)
 	if !(known && m.Takes(contract.RelayToNode)) && !slices.Contains(p.cfg.PushMethods, method) {
-		p.violated(NotForNode, link.number, method)
+		p.violated(NotForNode, k.number, method)
 		return "", false
 	}
 	switch {
 	case r.Facts().Session == nil:
-		p.violated(WithoutSession, link.number, method)
+		p.violated(WithoutSession, k.number, method)
 		return "the request carries no session", true
-	case !p.current(link, r):
-		p.violated(ForeignSession, link.number, method)
+	case !p.current(k, r):
+		p.violated(ForeignSession, k.number, method)
 		return "the session is not this node's current one", true
 	}
 	return "", true
@@ -91,11 +91,11 @@ func (p *Pallet) judgeSession(link *palletSocket, r *typedsocket.Request) (refus
 
 // take is the node's answer to a push under its session. Each asserts durable
 // admission and no more (contract §7.3).
-func (p *Pallet) take(link *palletSocket, method string, body []byte) verdict {
+func (p *Pallet) take(k *link, method string, body []byte) verdict {
 	status := compose().text("status", "accepted")
 	switch method {
 	case contract.MethodApplyDNSLeaseRenewal:
-		return p.takeRenewal(link, body)
+		return p.takeRenewal(k, body)
 	case "applyRuntimeLocalStorageClaim":
 		o := readObject(method+" request", body, []string{"session", "claim"})
 		if err := o.err(); err != nil {

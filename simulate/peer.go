@@ -207,6 +207,9 @@ func (p *Peer) deliver(r *typedsocket.Request, conn *gate, step Step, v verdict,
 		defer timer.Stop()
 		select {
 		case <-timer.C:
+			if v.still != nil {
+				v = v.still()
+			}
 			end()
 		case <-p.done:
 			r.Drop()

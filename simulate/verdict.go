@@ -12,6 +12,9 @@ type verdict struct {
 	answer []byte
 	text   string
 	data   []byte // of a refusal; nil is written as {}
+	// still, when set, gives the verdict that leaves in place of this one when it
+	// leaves late: things may have changed while it was judged.
+	still func() verdict
 }
 
 func accepted(answer appender) verdict { return verdict{answer: answer.AppendJSON(nil)} }
