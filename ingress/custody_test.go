@@ -27,6 +27,9 @@ func TestR20_AnEndOfCustodyLeavesNothing(t *testing.T) {
 			hint := silent.next(hintMethod)
 			traffic := cloud.start(trafficMethod, questionOf(nil))
 			p.next(trafficMethod).Drop()
+			declined := waiting.start(registerMethod, registrationOf("node-c", "b"))
+			cloud.next(registerMethod).Refuse("x", []byte(ownData(contract.IngressConflict)))
+			<-declined
 			registration := waiting.start(registerMethod, registrationOf("node-c", "b"))
 			cloud.next(registerMethod).Drop()
 
@@ -117,6 +120,9 @@ func TestSuspendBeginsNothingMore(t *testing.T) {
 		}
 		if got := len(q.hints()); got != 1 {
 			t.Errorf("%d hints", got)
+		}
+		if got := len(p.got(trafficMethod)); got != 1 {
+			t.Errorf("it was asked for %d pages", got)
 		}
 		r.DropCustody("relay-node-unknown")
 	})

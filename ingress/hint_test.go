@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"serve.zone/relay/contract"
 	"serve.zone/relay/typedsocket"
 )
 
@@ -123,6 +124,38 @@ func TestR73_ALostHintCostsNothing(t *testing.T) {
 		if got := fmt.Sprint(len(silent.hints()), r.metrics.hints.Of(hintUnanswered).Value(), r.metrics.hints.Of(hintRefused).Value()); got != "3 1 1" {
 			t.Errorf("hints, unanswered, refused: %s", got)
 		}
+	})
+}
+
+// TestR73_AHintIsGivenOnce, although it was not answered.
+func TestR73_AHintIsGivenOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		cloud, p := r.cloudly(), r.node()
+		r.register(cloud, p, "node-a")
+		r.push(cloud, tableOf(1, "k"))
+		p.next(hintMethod).Drop()
+		time.Sleep(time.Hour)
+		if got := fmt.Sprint(p.hints()); got != `[{"revision":1}]` {
+			t.Errorf("hints %s", got)
+		}
+	})
+}
+
+// TestR73_NobodyElseIsTold: neither a socket whose registration Cloudly refused, nor
+// one whose it has not judged yet.
+func TestR73_NobodyElseIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		cloud, refused, waiting := r.cloudly(), r.node(), r.node()
+		c := refused.start(registerMethod, registrationOf("node-a", "b"))
+		cloud.next(registerMethod).Refuse("x", []byte(ownData(contract.IngressBearerRefused)))
+		<-c
+		waiting.start(registerMethod, registrationOf("node-b", "b"))
+		cloud.next(registerMethod).Drop()
+		r.push(cloud, tableOf(1, "k"))
+		refused.none(hintMethod)
+		waiting.none(hintMethod)
 	})
 }
 

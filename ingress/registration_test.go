@@ -160,6 +160,16 @@ func TestR71_InvalidRegistrationsAreRefusedHere(t *testing.T) {
 	}
 }
 
+// TestR71_TheLargestRegistration passes, and one byte more does not.
+func TestR71_TheLargestRegistration(t *testing.T) {
+	for over, want := range map[int]registrationEnd{0: registrationAccepted, 1: registrationInvalid} {
+		bearer := strings.Repeat("b", requestLimit+over-len(registrationOf("node-a", "")))
+		if _, refused, why := judgeRegistration(ownOffer, []byte(registrationOf("node-a", bearer))); why != want || (refused == nil) != (over == 0) {
+			t.Errorf("%d bytes too many: %v, %s", over, refused, why)
+		}
+	}
+}
+
 func textOf(a answered) string {
 	if refused, ok := a.err.(*typedsocket.RemoteError); ok {
 		return refused.Text

@@ -162,6 +162,38 @@ func TestRolesAgainstTheirHistory(t *testing.T) {
 	})
 }
 
+// TestTicketsThatAreNotCurrent are those of the steps that random ones seldom take.
+func TestTicketsThatAreNotCurrent(t *testing.T) {
+	for name, happens := range map[string]func(r *roles[int]){
+		"nothing":              func(*roles[int]) {},
+		"a loss":               func(r *roles[int]) { r.detach() },
+		"another session":      func(r *roles[int]) { r.attach() },
+		"an end of custody":    func(r *roles[int]) { r.drop(); r.attach() },
+		"an end of its socket": func(r *roles[int]) { r.end(1) },
+		"a newer socket": func(r *roles[int]) {
+			k, _ := r.claim(2, "a")
+			r.accept(k)
+			if _, ok := r.claim(1, "a"); ok {
+				t.Error("a socket that another replaced registers")
+			}
+		},
+	} {
+		r := newRoles[int]()
+		r.attach()
+		first, _ := r.claim(1, "a")
+		r.accept(first)
+		k, _ := r.claim(1, "a")
+		happens(r)
+		if got := r.current(k); got != (name == "nothing") {
+			t.Errorf("behind %s it is current: %t", name, got)
+		}
+	}
+	r := newRoles[int]()
+	if k, _ := r.claim(1, "a"); r.current(k) {
+		t.Error("current without a session")
+	}
+}
+
 // TestR72_OnlyTheRegisteredIngressPullsTheTable.
 func TestR72_OnlyTheRegisteredIngressPullsTheTable(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -247,6 +279,26 @@ func TestANewerRegistrationTakesThePlace(t *testing.T) {
 		r.push(cloud, tableOf(2, "k"))
 		if got := len(newer.got(hintMethod)); got != 1 {
 			t.Errorf("%d hints", got)
+		}
+	})
+}
+
+// TestNothingQueuedReachesAnOlderSocket: it is no ingress any more.
+func TestNothingQueuedReachesAnOlderSocket(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		cloud := r.cloudly()
+		older := r.ingress(cloud, "node-a")
+		block := make(chan struct{})
+		older.on(hintMethod, func(q *typedsocket.Request) { <-block; q.Drop() })
+		r.push(cloud, tableOf(5, strings.Repeat("k", 1<<20)))
+		synctest.Wait()
+		a := older.start(tableMethod, `{"knownRevision":null}`)
+		synctest.Wait()
+		r.ingress(cloud, "node-a")
+		close(block)
+		if got := <-a; got.err == nil {
+			t.Errorf("%d bytes came", len(got.body))
 		}
 	})
 }

@@ -243,6 +243,9 @@ func TestTheMemoryOfATableIsZeroed(t *testing.T) {
 		stale := hold(mustTable(t, tableOf(1, "k")), pushed)
 		r.decide(r.crew, stale, func(int64, bool) {})
 		zeroed("one that does not stay", stale.answer, true)
+		late := hold(mustTable(t, tableOf(9, "k")), pushed)
+		r.decide(newCrew(), late, func(int64, bool) {})
+		zeroed("one of another custody", late.answer, true)
 
 		r.Ingress.mu.Lock()
 		used := r.use()

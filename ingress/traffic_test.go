@@ -315,6 +315,23 @@ func TestR75_BoundOfQuestions(t *testing.T) {
 	})
 }
 
+// TestTheTurnBehindAnIngressThatLeft while it was asked is that of the next one.
+func TestTheTurnBehindAnIngressThatLeft(t *testing.T) {
+	for _, c := range []struct {
+		nodes []string
+		want  string // "" for the end
+	}{{[]string{"a", "b", "c"}, "c"}, {[]string{"a", "c", "d"}, "c"}, {[]string{"a", "b"}, ""}, {[]string{"a"}, ""}, {nil, ""}} {
+		got := ""
+		if text := behind(c.nodes, "b", nil); text != nil {
+			next, _ := contract.ParseTrafficCursor(*text)
+			got = next.NodeID
+		}
+		if got != c.want {
+			t.Errorf("behind b of %q: %q, want %q", c.nodes, got, c.want)
+		}
+	}
+}
+
 // TestTheOrderOfIngresses: whatever nodes come and go, a read to the end asks every
 // node that was there all the time, once for each of its pages, in order.
 func TestTheOrderOfIngresses(t *testing.T) {

@@ -110,7 +110,7 @@ func (c *Cloudly) upgrade(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	s := c.newSocket(r.Context().Value(connKey{}).(*gate), mode == Mute)
+	s := c.newSocket(r.Context().Value(connKey{}).(*gate), mode == Mute || mode == Dying)
 	socket, err := typedsocket.Accept(w, r, typedsocket.Config{
 		Peer:     "relay",
 		Limits:   typedsocket.Limits{Frame: cloudlyFrame},
