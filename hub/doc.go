@@ -1,0 +1,59 @@
+// Package hub is the cluster's VPN hub: nodes dial it over QUIC, prove themselves
+// with Noise, and packets between them pass exactly as the network allows that
+// Cloudly gave (contract §10, design §5). Its pure halves are hub/network (which
+// network is held, and until when a member is one), hub/policy (which packet
+// passes) and hub/tunnel (the wire, docs/tunnel.md); this package is the shell
+// around them.
+//
+// # What it promises
+//
+// The hub is bound before it holds a network, and an empty one takes nobody. A
+// connection is a member's when it has proved the key that the network in force
+// names and has confirmed the handshake; the newest is the one. A session lasts
+// for as long as its membership: no change of grants, prefixes or expiry cuts it.
+//
+// A packet is judged by one network when it comes, and again when it leaves: by
+// another network if there is one by then, and by both clocks. So what waits in a
+// queue never leaves against a rule that came meanwhile.
+//
+// When an apply is answered idle, nothing leaves any more that the network forbids;
+// nor does anything of the old custody once DropCustody has returned. For the first
+// the hub has to know what QUIC queues and tells nobody. It remembers what it handed
+// over last (handed.go), has QUIC send datagrams that mean nothing until those that
+// are forbidden must have left, and gives its writer a moment. A session that does
+// not take them in 10 s is closed. For the second every connection is closed, and
+// QUIC has written what it had sealed when that is done.
+//
+// Memberships end by the first of the wall clock and the monotonic one that reaches
+// their time, also while Cloudly is away, and packets of and to a member stop at
+// that instant.
+//
+// # What it never does
+//
+// It writes nothing to disk. It shows no key but its own public one, and nothing of
+// what packets carry. It tells a peer whose key it does not take neither whether it
+// was ever known nor whether there is a network. It waits for no member but on a
+// goroutine of that member.
+//
+// # Goroutines
+//
+// Run owns one that accepts and one that looks at deadlines. Each connection has one
+// that runs the handshake and reads the stream, one that reads datagrams, and once it
+// is confirmed one that hands packets to QUIC, which waits there when the member is
+// slow. Pushed networks are judged on one of their own while some wait, since that
+// takes tens of milliseconds; each network that is not effective at once has one that
+// waits for it, 10 s at most: a connection that takes nothing for so long is closed.
+// Run and Close wait for all of them.
+//
+// # Lock order
+//
+// Hub.applying, then Hub.mu, then an outlet's mu, or that of a gate, or a seat's
+// echoMu; the last three are leaves. The packet path takes no lock but an outlet's:
+// it reads the table and the routes from atomic pointers. No table is compiled and
+// no connection closed under Hub.mu. Hub.telling is held while events are published,
+// and is taken with no other lock held.
+//
+// # Limits
+//
+// They stand in limits.go, each with its reason.
+package hub

@@ -1,0 +1,84 @@
+package hub
+
+import (
+	"time"
+
+	"serve.zone/relay/contract"
+	"serve.zone/relay/hub/tunnel"
+)
+
+// Bounds of what nobody has authenticated yet (design §5.1).
+const (
+	// maxHalfOpen bounds the connections without a confirmed handshake: a whole
+	// cluster may come back at once, so as many as a network has members.
+	maxHalfOpen = contract.MaximumVPNNodes
+	// maxHalfOpenOfOne bounds those of one /24, so that one neighbourhood cannot keep
+	// all others out.
+	maxHalfOpenOfOne = maxHalfOpen / 4
+	// subnetBits is the neighbourhood that maxHalfOpenOfOne is for.
+	subnetBits = 24
+	// maxFormerKeys bounds the keys of members that are none any more, which are kept
+	// to tell a withdrawn key from one that never was: four networks exchanged whole.
+	maxFormerKeys = 4 * contract.MaximumVPNNodes
+)
+
+// Bounds of the packet path.
+const (
+	// maxQueued bounds the bytes that wait for one destination, entries included:
+	// what 100 Mbit/s carry in 20 ms. 256 members that read nothing hold 64 MiB.
+	maxQueued = 256 << 10
+	// entryCost is what an entry of a queue costs beside its packet.
+	entryCost = 128
+	// quicDepth is how many datagrams are looked back at for those that QUIC may not
+	// have sent yet: twice what quic-go 0.65 queues, which tells nobody (design §5.2).
+	quicDepth = 64
+)
+
+// The rule about two ends with one key (design §5.1).
+const (
+	// changesWithin is the time in which more than one change of a member's
+	// connection is taken for two ends with one key.
+	changesWithin = 10 * time.Second
+	// changesHeldTo is how long one connection then stands at least.
+	changesHeldTo = 5 * time.Second
+)
+
+// maxPushes bounds the pushed networks that wait to be taken over, each at most a
+// frame. A push is a whole network, so that two in a row are rare.
+const maxPushes = 4
+
+// Waits.
+const (
+	// applyWait is how long an apply waits for what QUIC still holds of the network
+	// before, until it answers applying (design §5.4).
+	applyWait = 50 * time.Millisecond
+	// fenceWait is how long QUIC may hold what a network forbids. A connection that
+	// does not take 64 datagrams in that time is as good as none, and is closed.
+	fenceWait = 10 * time.Second
+	// writeWait is what QUIC's writer is given for the packets, eight at most, that it
+	// has sealed and not written yet: nothing tells when it has. It needs microseconds.
+	writeWait = 5 * time.Millisecond
+	// lookEvery is how often deadlines, path sizes and parts that wait are looked at:
+	// the wall clock can be set, and nothing tells of it.
+	lookEvery = time.Second
+	// suspendWait is how long Suspend keeps everything back if nothing follows it. An
+	// end of custody follows within a second (contract R20).
+	suspendWait = 5 * time.Second
+	// pullWait bounds one answer to the pull, pullBound the pull as a whole: a peer
+	// may ask for retries, each after a time of its own choosing.
+	pullWait  = contract.ForwardTimeout
+	pullBound = 4 * pullWait
+	// controlWait bounds the writing of one message on the stream of a member.
+	controlWait = 5 * time.Second
+	// farewell is what a member is given to read why the hub closes its connection
+	// before that happens: a round trip around the world.
+	farewell = 300 * time.Millisecond
+	// retryAfter is when a member of a hub that stops makes sense to dial again.
+	retryAfter = time.Second
+	// tellEvery is the least distance of two events about handshakes that were
+	// refused for one reason: anybody can cause them.
+	tellEvery = time.Minute
+)
+
+// handshakeLimit is the time from the first packet to the confirmation.
+const handshakeLimit = tunnel.HandshakeLimit

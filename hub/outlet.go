@@ -1,0 +1,245 @@
+package hub
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/quic-go/quic-go"
+
+	"serve.zone/relay/hub/network"
+	"serve.zone/relay/hub/policy"
+	"serve.zone/relay/hub/tunnel"
+)
+
+// outlet is what waits for one member, and what of it QUIC has been handed.
+type outlet struct {
+	wake chan struct{} // there is something to do; has room for one
+
+	mu     sync.Mutex // guards what follows; a leaf
+	queue  queue
+	handed handed
+	closed bool
+	// fence is how many datagrams QUIC must have taken before passed is closed, which
+	// is nil while nobody waits.
+	fence  uint64
+	passed chan struct{}
+}
+
+// offer queues a packet. It never waits.
+func (o *outlet) offer(e entry) (why policy.Reason, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.closed:
+		return policy.DestinationOffline, false
+	case !o.queue.push(e):
+		return policy.QueueFull, false
+	}
+	if o.queue.count == 1 {
+		signal(o.wake)
+	}
+	return 0, true
+}
+
+// bar returns a channel that is closed when nothing that the table forbids can leave
+// here any more, or nil where that is so already. The table is in force, so that
+// nothing more of the kind is handed over.
+func (o *outlet) bar(t *policy.Table, to policy.ID, now network.Instant) <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	fence := o.handed.fence(t, to, now)
+	if o.closed || fence <= o.handed.added {
+		return nil
+	}
+	o.fence = max(o.fence, fence)
+	if o.passed == nil {
+		o.passed = make(chan struct{})
+	}
+	signal(o.wake)
+	return o.passed
+}
+
+// close drops what waits. Whoever waits for a fence waits no more.
+func (o *outlet) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	o.pass()
+}
+
+func (o *outlet) pass() {
+	if o.passed != nil {
+		close(o.passed)
+		o.passed = nil
+	}
+}
+
+// work is what a sender does next.
+type work uint8
+
+const (
+	rest   work = iota // nothing, until it is woken
+	carry              // a packet
+	fill               // a datagram that means nothing, so that others leave QUIC's queue
+	finish             // the session is over
+)
+
+// take notes what became of the packet before, and takes the next one that the table
+// in force lets pass. The table is read under the lock: whoever puts another in force
+// finds under the lock either that the packet is pending, or that it was judged by
+// the new one.
+func (s *session) take(done int) (e entry, w work) {
+	o := &s.out
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.handed.took(done)
+	if o.handed.added >= o.fence {
+		o.pass()
+	}
+	for {
+		if o.closed {
+			s.discard()
+			return entry{}, finish
+		}
+		e, ok := o.queue.pop()
+		if !ok {
+			o.queue.trim()
+			if o.handed.added < o.fence {
+				return entry{}, fill
+			}
+			return entry{}, rest
+		}
+		if why, ok := s.judgeAgain(&e); !ok {
+			s.lose(&e, why)
+			continue
+		}
+		o.handed.pending = wayOf(&e)
+		return e, carry
+	}
+}
+
+// discard drops all that waits. The caller holds the lock.
+func (s *session) discard() {
+	for e, ok := s.out.queue.pop(); ok; e, ok = s.out.queue.pop() {
+		s.lose(&e, policy.DestinationOffline)
+	}
+	s.out.queue.trim()
+}
+
+// lose drops a packet that waited for this member.
+func (s *session) lose(e *entry, why policy.Reason) {
+	s.hub.drop(e.from, why)
+	s.seat.traffic.toDropped.Add(1)
+	e.release()
+}
+
+// judgeAgain judges a packet that waited: whole if another table is in force, else
+// by the deadlines alone, since everything else is as it was.
+func (s *session) judgeAgain(e *entry) (why policy.Reason, ok bool) {
+	t, now := s.hub.table.Load(), s.hub.now()
+	if s.hub.suspended(now) {
+		return policy.CustodySuspended, false
+	}
+	from, to := t.Member(e.sender()), t.Member(s.id)
+	switch {
+	case from == nil:
+		return policy.SenderUnknown, false
+	case from.Deadline.Reached(now):
+		return policy.SenderExpired, false
+	case to == nil:
+		return policy.DestinationUnknown, false
+	case to.Deadline.Reached(now):
+		return policy.DestinationExpired, false
+	case e.echo || e.epoch == t.Epoch():
+		return 0, true
+	}
+	v := t.Judge(e.packet, e.sender(), now)
+	switch {
+	case v.Action == policy.Drop:
+		return v.Reason, false
+	case v.Action != policy.Relay || v.To.ID != s.id:
+		return policy.DestinationUnknown, false // it belongs to another member now
+	}
+	return 0, true
+}
+
+// send hands to QUIC what waits, until the session is over. SendDatagram waits while
+// QUIC's queue is full: for this member alone.
+func (s *session) send() {
+	bufs := [2][]byte{make([]byte, 0, tunnel.MaxInnerMTU), make([]byte, 0, tunnel.MaxInnerMTU)}
+	done := 0
+	for {
+		e, w := s.take(done)
+		done = 0
+		switch w {
+		case carry:
+			done = s.carry(&e, &bufs)
+			e.release()
+		case fill:
+			if s.conn.SendDatagram(nil) == nil {
+				done = 1
+			} else {
+				s.out.close()
+			}
+		case rest:
+			select {
+			case <-s.out.wake:
+			case <-s.conn.Context().Done():
+				s.out.close()
+			}
+		case finish:
+			return
+		}
+	}
+}
+
+// carry hands one packet to QUIC, whole or in two parts as the path takes it, and
+// returns how many datagrams that were.
+func (s *session) carry(e *entry, bufs *[2][]byte) (datagrams int) {
+	var err error
+	// The path may become smaller while the packet is cut, hardly twice in a row.
+	for range mostParts {
+		var first, second []byte
+		if first, second, err = s.splitter.Split(e.packet, int(s.limit.Load()), bufs); err != nil {
+			break
+		}
+		if err = s.conn.SendDatagram(first); err == nil {
+			datagrams++
+			if second != nil {
+				if err = s.conn.SendDatagram(second); err == nil {
+					datagrams++
+				}
+			}
+		}
+		if err == nil {
+			s.seat.traffic.toPackets.Add(1)
+			s.seat.traffic.toBytes.Add(uint64(len(e.packet)))
+			s.hub.metrics.relayed(e, len(e.packet))
+			return datagrams
+		}
+		size, ok := tooLarge(err)
+		if !ok {
+			break
+		}
+		s.limit.Store(size)
+		if datagrams > 0 {
+			break // its other part left already
+		}
+	}
+	why := policy.DestinationOffline
+	if _, ok := tooLarge(err); ok || errors.Is(err, tunnel.ErrPacketTooLong) {
+		why = policy.PathTooSmall
+	}
+	s.hub.drop(e.from, why)
+	s.seat.traffic.toDropped.Add(1)
+	return datagrams
+}
+
+// tooLarge returns how much a datagram may hold, if that is what an error says.
+func tooLarge(err error) (size int64, ok bool) {
+	var large *quic.DatagramTooLargeError
+	if !errors.As(err, &large) {
+		return 0, false
+	}
+	return large.MaxDatagramPayloadSize, true
+}
