@@ -62,8 +62,8 @@ func (a *Appliance) ingressPart() (part, error) {
 			contract.MethodGetTrafficStatistics: i.Statistics,
 		},
 		routes: []listener.Route{
-			{Role: listener.Unbound, Method: contract.MethodRegisterIngress, Serve: register},
-			{Role: listener.Ingress, Method: contract.MethodRegisterIngress, Serve: register},
+			{Role: listener.Unbound, Method: contract.MethodRegisterIngress, Serve: register, Refuse: i.TurnAway},
+			{Role: listener.Ingress, Method: contract.MethodRegisterIngress, Serve: register, Refuse: i.TurnAway},
 			{Role: listener.Ingress, Method: contract.MethodGetIngressRouteTable,
 				Serve: func(c *listener.Conn, r *typedsocket.Request) { i.Table(c, r) }},
 		},

@@ -36,7 +36,7 @@ var EventKinds = []duty.EventKind{
 	{Type: IngressRegistrationVoid, Duty: Name, Level: slog.LevelInfo,
 		Says: "An ingress's registration was accepted too late: its socket had ended or taken another role, or the session to Cloudly had ended. The ingress registers again by itself."},
 	{Type: IngressesDropped, Duty: Name, Level: slog.LevelWarn,
-		Says: "Custody ended: the route table was zeroed, so many ingresses lost their role and every socket of one was cut. The reason is the name that Cloudly gave."},
+		Says: "Custody ended: the route table was zeroed, every ingress lost its role and its socket was cut; the count is of those whose socket had not ended yet. The reason is the name that Cloudly gave."},
 	{Type: TrafficPageRefused, Duty: Name, Level: slog.LevelWarn,
 		Says: "The ingress of a node answered with a page of traffic counters that breaks a rule, and Cloudly was told which. Look at that ingress."},
 }

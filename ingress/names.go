@@ -35,6 +35,9 @@ func refusal(name contract.RefusalName, reason string) *contract.Refusal {
 	return &contract.Refusal{Name: name, Reason: reason}
 }
 
+// frameTooLarge is the listener's name for a request that is too large.
+const frameTooLarge contract.RefusalName = "frame-too-large"
+
 // The refusals that more than one handler gives.
 func noIngress() *contract.Refusal {
 	return refusal(contract.ClusterIngressNotRegistered, "this socket is no registered ingress")

@@ -32,6 +32,23 @@ func (i *Ingress) Register(conn Conn, r *typedsocket.Request) {
 	}
 }
 
+// TurnAway refuses a registration that the listener does not hand over: the relay
+// stops, too much is in flight on its socket, or it is too large. An ingress reads
+// every refusal but that of the protocol in the one form of contract §11.2.
+func (i *Ingress) TurnAway(r *typedsocket.Request, name contract.RefusalName) {
+	r.Erase()
+	refused, why := refusing(ownRefusal(contract.IngressNotReady)), registrationNotReady
+	switch name {
+	case contract.RelayOverloaded:
+		why = registrationOverloaded
+	case frameTooLarge:
+		refused, why = tooLarge(), registrationInvalid
+	}
+	i.metrics.registrations.Of(why).Inc()
+	i.cfg.Log.Info("ingress-registration-refused", field.Outcome(why.String()))
+	refuse(r, refused)
+}
+
 // registration is one that waits for Cloudly.
 type registration struct {
 	i        *Ingress

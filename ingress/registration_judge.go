@@ -11,7 +11,7 @@ import (
 // the node that it names, or what it is refused with and why, as a label.
 func judgeRegistration(own contract.Offer, body []byte) (nodeID string, refused refusing, why registrationEnd) {
 	if len(body) > requestLimit {
-		return "", invalidRegistration("body: is larger than 65536 bytes"), registrationInvalid
+		return "", tooLarge(), registrationInvalid
 	}
 	offer, err := contract.ReadOffer(body)
 	if err != nil {
@@ -27,6 +27,8 @@ func judgeRegistration(own contract.Offer, body []byte) (nodeID string, refused 
 	}
 	return registration.NodeID, nil, 0
 }
+
+func tooLarge() invalid { return invalidRegistration("body: is larger than 65536 bytes") }
 
 // ownRefusal is a refusal of a registration that the relay gives itself.
 func ownRefusal(reason contract.RefusalName) contract.IngressRegistrationRefusal {

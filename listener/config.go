@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"serve.zone/relay/contract"
 	"serve.zone/relay/duty"
 	"serve.zone/relay/typedsocket"
 )
@@ -44,15 +45,19 @@ type Route struct {
 	Role   string // Unbound, Node or Ingress
 	Method string
 	Serve  Handler
+	// Refuse refuses, in the method's own form, a request that the listener itself
+	// turns away: relay-not-ready while it leaves, relay-overloaded, and
+	// frame-too-large. It ends the request. Nil is the name alone.
+	Refuse func(r *typedsocket.Request, name contract.RefusalName)
 }
 
 // table is Routes by role and method.
-type table [roles]map[string]Handler
+type table [roles]map[string]Route
 
 func newTable(routes []Route) table {
 	var t table
 	for r := range t {
-		t[r] = map[string]Handler{}
+		t[r] = map[string]Route{}
 	}
 	for _, route := range routes {
 		r, ok := roleNamed(route.Role)
@@ -61,16 +66,16 @@ func newTable(routes []Route) table {
 			panic(fmt.Sprintf("listener: %q is not a role", route.Role))
 		case route.Method == "" || route.Serve == nil:
 			panic(fmt.Sprintf("listener: a route of role %s has no method or no handler", route.Role))
-		case t[r][route.Method] != nil:
+		case t.serves(r, route.Method):
 			panic(fmt.Sprintf("listener: %s has two routes for role %s", route.Method, route.Role))
 		}
-		t[r][route.Method] = route.Serve
+		t[r][route.Method] = route
 	}
 	return t
 }
 
 // serves reports whether sockets of a role may send the method.
-func (t *table) serves(r role, method string) bool { return t[r][method] != nil }
+func (t *table) serves(r role, method string) bool { return t[r][method].Serve != nil }
 
 // New returns a listener that is not bound yet. A configuration that cannot be
 // right is a mistake of the program and panics.

@@ -12,19 +12,20 @@ import (
 func (c *Conn) ServeRequest(r *typedsocket.Request) {
 	<-c.ready
 	l, role, method := c.l, c.currentRole(), r.Method()
+	route := l.routes[role][method]
 	switch {
 	case l.leaving.Load():
-		c.refuse(r, outcomeNotReady, "the relay is leaving")
+		c.turnAway(r, route, outcomeNotReady, "the relay is leaving")
 	case role == unbound && c.sock.Stats().Serving > unregisteredRequests:
-		c.refuse(r, outcomeOverloaded, fmt.Sprintf("%d requests are in flight before a registration", unregisteredRequests))
-	case l.routes[role][method] == nil:
+		c.turnAway(r, route, outcomeOverloaded, fmt.Sprintf("%d requests are in flight before a registration", unregisteredRequests))
+	case route.Serve == nil:
 		o, reason := l.refusalOf(role, method)
 		c.refuse(r, o, reason)
 	case role == ingress && len(r.Body()) > contract.IngressRequestLimit:
-		c.refuse(r, outcomeTooLarge, fmt.Sprintf("%d bytes pass the limit of %d", len(r.Body()), contract.IngressRequestLimit))
+		c.turnAway(r, route, outcomeTooLarge, fmt.Sprintf("%d bytes pass the limit of %d", len(r.Body()), contract.IngressRequestLimit))
 	default:
 		l.metrics.calls.Of(role, outcomeServed).Inc()
-		l.routes[role][method](c, r)
+		route.Serve(c, r)
 	}
 }
 
@@ -77,6 +78,18 @@ func (l *Listener) refusalOf(r role, method string) (outcome, string) {
 		return outcomeNoSession, "this socket has no registered session of a node"
 	}
 	return outcomeNotForwarded, ""
+}
+
+// turnAway ends a request that its route would serve at another time, in the form
+// that the route has for it.
+func (c *Conn) turnAway(r *typedsocket.Request, route Route, o outcome, reason string) {
+	if route.Refuse == nil {
+		c.refuse(r, o, reason)
+		return
+	}
+	c.l.metrics.calls.Of(c.currentRole(), o).Inc()
+	r.Erase()
+	route.Refuse(r, outcomeNames[o])
 }
 
 // refuse ends a request by name. Its memory is zeroed: it may be a registration.

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"serve.zone/relay/contract"
 	"serve.zone/relay/typedsocket"
 )
 
@@ -77,6 +78,51 @@ func TestWhatEachRoleMaySend(t *testing.T) {
 	})
 }
 
+// TestR71_ARouteRefusesInItsOwnForm what the listener turns away.
+func TestR71_ARouteRefusesInItsOwnForm(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var held []*typedsocket.Request
+		hold := func(_ *Conn, q *typedsocket.Request) { held = append(held, q) }
+		own := func(q *typedsocket.Request, name contract.RefusalName) {
+			q.Refuse("own: "+string(name), []byte(`{"own":1}`))
+		}
+		r := newRig(t, func(c *Config) {
+			c.Routes = append(c.Routes, Route{Role: Unbound, Method: "hold", Serve: hold, Refuse: own},
+				Route{Role: Ingress, Method: "hold", Serve: hold, Refuse: own})
+		})
+		client, c := r.connect()
+		want := func(name, body string) {
+			t.Helper()
+			if text, data := refused(t, client, "hold", body); text != "own: "+name || data != `{"own":1}` {
+				t.Errorf("refused with %q %s", text, data)
+			}
+		}
+		var calls sync.WaitGroup
+		for range 2 {
+			calls.Go(func() { call(t, client, "hold", `{}`) })
+		}
+		synctest.Wait()
+		want("relay-overloaded", `{}`)
+		r.wantMetric(1, "relay_listener_typed_requests_total", Unbound, "relay-overloaded")
+		if err := c.BindIngress("node-a"); err != nil {
+			t.Fatal(err)
+		}
+		want("frame-too-large", `{"x":"`+strings.Repeat("x", contract.IngressRequestLimit)+`"}`)
+		r.wantMetric(1, "relay_listener_typed_requests_total", Ingress, "frame-too-large")
+		drained := make(chan error, 1)
+		go func() { drained <- r.Drain(t.Context()) }()
+		synctest.Wait()
+		want("relay-not-ready", `{}`)
+		for _, q := range held {
+			q.Answer([]byte(`{}`))
+		}
+		calls.Wait()
+		if err := <-drained; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestAPanicOfAHandlerFailsItsRequestAlone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -111,7 +157,7 @@ func TestRequestsInFlightFollowTheRole(t *testing.T) {
 				held = append(held, q)
 			}
 			r := newRig(t, func(c *Config) {
-				c.Routes = append(c.Routes, Route{Unbound, "hold", hold}, Route{Node, "hold", hold})
+				c.Routes = append(c.Routes, Route{Role: Unbound, Method: "hold", Serve: hold}, Route{Role: Node, Method: "hold", Serve: hold})
 			})
 			client, c := r.connect()
 			if test.role == Node {
@@ -271,7 +317,7 @@ func TestR30_ARefusedRequestIsZeroed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		left := make(chan string, 1)
 		r := newRig(t, func(c *Config) {
-			c.Routes = append(c.Routes, Route{Unbound, "refuse", func(c *Conn, q *typedsocket.Request) {
+			c.Routes = append(c.Routes, Route{Role: Unbound, Method: "refuse", Serve: func(c *Conn, q *typedsocket.Request) {
 				body := q.Body()
 				c.refuse(q, outcomeNotReady, "")
 				left <- string(body)
@@ -289,8 +335,9 @@ func TestR30_ARefusedRequestIsZeroed(t *testing.T) {
 func TestRoutesThatCannotBeRight(t *testing.T) {
 	serve := func(*Conn, *typedsocket.Request) {}
 	for name, routes := range map[string][]Route{
-		"unknown role": {{"cloudly", "a", serve}}, "no method": {{Node, "", serve}}, "no handler": {{Node, "a", nil}},
-		"twice": {{Node, "a", serve}, {Node, "a", serve}},
+		"unknown role": {{Role: "cloudly", Method: "a", Serve: serve}}, "no method": {{Role: Node, Serve: serve}},
+		"no handler": {{Role: Node, Method: "a"}},
+		"twice":      {{Role: Node, Method: "a", Serve: serve}, {Role: Node, Method: "a", Serve: serve}},
 	} {
 		func() {
 			defer func() {

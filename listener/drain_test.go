@@ -91,7 +91,7 @@ func TestB116_WhatIsInFlightFinishes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		held := make(chan *typedsocket.Request, 1)
 		r := newRig(t, func(c *Config) {
-			c.Routes = append(c.Routes, Route{Node, "hold", func(_ *Conn, q *typedsocket.Request) { held <- q }})
+			c.Routes = append(c.Routes, Route{Role: Node, Method: "hold", Serve: func(_ *Conn, q *typedsocket.Request) { held <- q }})
 			c.Registry = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				io.WriteString(w, "first ")
 				http.NewResponseController(w).Flush()
@@ -179,7 +179,7 @@ func TestADrainEndsWithItsContext(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		held := make(chan *typedsocket.Request, 1)
 		r := newRig(t, func(c *Config) {
-			c.Routes = append(c.Routes, Route{Node, "hold", func(_ *Conn, q *typedsocket.Request) { held <- q }})
+			c.Routes = append(c.Routes, Route{Role: Node, Method: "hold", Serve: func(_ *Conn, q *typedsocket.Request) { held <- q }})
 			c.Registry = http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() })
 		})
 		busy, _ := r.node("node-a")
