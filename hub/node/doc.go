@@ -1,0 +1,48 @@
+// Package node is the node's side of the tunnel (design §5, docs/tunnel.md): a [Client]
+// dials the hub of a credential, proves itself, and moves packets between the hub and a
+// [Device], which is a TUN interface (package tun) or a network stack inside the program
+// (package userspace).
+//
+// # What it promises
+//
+//   - It dials until it is told to stop, whatever the hub answers and for however long the
+//     hub is away. What ended the last attempt has a name of a closed set ([Reason]), and
+//     each name says when the next one is made. No wait is longer than five minutes, and
+//     none but the first after a good tunnel is zero.
+//   - One connection at a time: the client never takes its own place at the hub.
+//   - A tunnel outlives a change of the machine's address, of its way to the hub and of a
+//     NAT between. The socket is bound to no address and stays the same for the life of a
+//     connection; the kernel chooses the source of each packet, the hub sees another
+//     address, validates it (RFC 9000 §9) and answers there. The node itself notices
+//     nothing, so an idle one is found at its new address with its next keepalive, within
+//     ten seconds. Packets that the machine has no way for are lost, and counted; only
+//     silence of 30 s ends the tunnel. Each attempt has a new socket.
+//   - A successor credential ([Client.Renew]) changes nothing but what is shown, since
+//     that is all that it may change (contract §7.4). The hub ends a membership; the node's
+//     clock never does.
+//   - No packet is dropped for its size: one that does not fit a datagram goes in two. The
+//     inner MTU is the hub's, and constant.
+//   - Whoever is slow, loses packets, by count: device and QUIC never wait for each other.
+//   - Nothing secret is shown by a status, a log line or an error.
+//
+// # What it never does
+//
+// It judges no addresses (the hub does, of both ends), resolves no name, keeps nothing on
+// disk, and offers no direct lane yet. It drops what is not IPv4 before it costs the hub
+// anything. It knows no wall clock.
+//
+// # Goroutines
+//
+// Run has one that reads the device and one that writes to it, for all of its life, and,
+// while a tunnel is up, one that sends datagrams, one that receives them and one that reads
+// the stream. Run's own goroutine writes on the stream, and calls OnState. All have ended
+// when Run returns.
+//
+// # Lock order
+//
+// Client.mu before a queue's or a Joiner's. No lock is held while foreign code runs.
+//
+// # Limits
+//
+// They stand with their reasons in limits.go: 256 KiB wait in each direction.
+package node
