@@ -12,6 +12,7 @@ import (
 	"serve.zone/relay/duty"
 	"serve.zone/relay/duty/field"
 	"serve.zone/relay/forward"
+	"serve.zone/relay/hub"
 	"serve.zone/relay/listener"
 	"serve.zone/relay/operator"
 	origincert "serve.zone/relay/tls"
@@ -31,8 +32,9 @@ type Appliance struct {
 	cert     *origincert.Files
 	operator *operator.Operator
 	relay    *whole
-	later    []part // the duties that stand on the session and the listener
-	parts    []part // all, in the order that they are told of things and drop custody
+	hub      *hub.Hub // nil: the relay has none
+	later    []part   // the duties that stand on the session and the listener
+	parts    []part   // all, in the order that they are told of things and drop custody
 	serves   map[string]func(*typedsocket.Request)
 
 	upstream atomic.Pointer[typedsocket.Socket] // that was registered last; nil before the first
@@ -153,17 +155,22 @@ func (a *Appliance) operatorConfig() operator.Config {
 // facts are what was really bound (contract §5.3).
 func (a *Appliance) facts() contract.RelayFacts {
 	bound := a.ListenAddr()
-	return contract.RelayFacts{
+	facts := contract.RelayFacts{
 		Version: a.cfg.Build.Version, NodeID: a.cfg.Settings.NodeID,
 		ListenAddress: bound.Addr().String(), ListenPort: int64(bound.Port()),
 	}
+	if a.hub != nil {
+		h := a.hub.Facts()
+		facts.VPNHub = &h
+	}
+	return facts
 }
 
 // ListenAddr returns where the node listener is bound; invalid before Start.
 func (a *Appliance) ListenAddr() netip.AddrPort { return a.listener.Addr() }
 
-// Start loads the certificate and binds the operator endpoint and the node
-// listener (contract §5.6, steps 2 and 3). On an error nothing stays bound. A
+// Start loads the certificate and binds the operator endpoint, the node listener
+// and the hub (contract §5.6, steps 2 and 3). On an error nothing stays bound. A
 // certificate that cannot be used yet is none: it is waited for, and readiness
 // says so.
 func (a *Appliance) Start(ctx context.Context) error {
@@ -173,6 +180,12 @@ func (a *Appliance) Start(ctx context.Context) error {
 	}
 	if err := a.listener.Bind(ctx); err != nil {
 		return errors.Join(fmt.Errorf("appliance: %w", err), a.operator.Close())
+	}
+	if a.hub == nil {
+		return nil
+	}
+	if err := a.hub.Bind(ctx); err != nil {
+		return errors.Join(fmt.Errorf("appliance: %w", err), a.listener.Close(), a.operator.Close())
 	}
 	return nil
 }

@@ -62,12 +62,8 @@ func (c Config) validate() error {
 	switch {
 	case s.TLS.Source != config.FromFiles:
 		return &UnsupportedError{Setting: "tls-source", Needs: "the source " + string(s.TLS.Source)}
-	case s.Hub.Listen.IsValid():
-		return &UnsupportedError{Setting: "hub-listen", Needs: "the hub"}
-	case s.Hub.KeyFile != "":
-		return &UnsupportedError{Setting: "hub-key-file", Needs: "the hub"}
 	case s.Hub.Workers > 1:
-		return &UnsupportedError{Setting: "hub-workers", Needs: "the hub"}
+		return &UnsupportedError{Setting: "hub-workers", Needs: "a hub of several sockets"}
 	case s.Registry.Upstream != s.Cloudly.URL:
 		return &UnsupportedError{Setting: "registry-upstream", Needs: "the registry"}
 	case s.Registry.RealmOrigin != s.Registry.Upstream:

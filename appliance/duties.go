@@ -7,6 +7,7 @@ import (
 	"serve.zone/relay/contract"
 	"serve.zone/relay/escrow"
 	"serve.zone/relay/forward"
+	"serve.zone/relay/hub"
 	"serve.zone/relay/ingress"
 	"serve.zone/relay/listener"
 	"serve.zone/relay/typedsocket"
@@ -19,7 +20,40 @@ func (a *Appliance) duties() ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []part{a.escrowPart(), tables}, nil
+	parts := []part{a.escrowPart(), tables}
+	if !a.cfg.Settings.Hub.Listen.IsValid() {
+		return parts, nil // a relay without a hub, which its registration says
+	}
+	packets, err := a.hubPart()
+	return append(parts, packets), err
+}
+
+// hubPart joins the VPN hub (contract §10).
+func (a *Appliance) hubPart() (part, error) {
+	s := a.cfg.Settings.Hub
+	c := hub.Config{
+		Address: s.Listen, ListenPacket: a.cfg.ListenPacket, Call: a.call,
+		Wall: a.cfg.Wall, Log: a.cfg.Log, Events: a.events,
+	}
+	var err error
+	if s.KeyFile != "" {
+		if c.Key, err = readHubKey(s.KeyFile); err != nil {
+			return part{}, err
+		}
+	}
+	if a.hub, err = hub.New(c); err != nil {
+		return part{}, err
+	}
+	h := a.hub
+	return part{
+		duty: h, metrics: h.Metrics(), run: h.Run,
+		serves:      map[string]func(*typedsocket.Request){contract.MethodApplyVPNNetwork: h.Apply},
+		pulls:       []func(context.Context, *typedsocket.Socket) error{h.Pull},
+		suspend:     h.Suspend,
+		behindNodes: true, quiesce: h.Quiesce,
+		registered: func(sock *typedsocket.Socket, _ cloudly.Accepted) { h.SessionRegistered(sock) },
+		lost:       func(error) { h.SessionLost() },
+	}, nil
 }
 
 // escrowPart joins the escrow of DNS renewals (contract §9).

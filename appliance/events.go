@@ -7,6 +7,7 @@ import (
 	"serve.zone/relay/duty"
 	"serve.zone/relay/escrow"
 	"serve.zone/relay/forward"
+	"serve.zone/relay/hub"
 	"serve.zone/relay/ingress"
 	"serve.zone/relay/listener"
 	"serve.zone/relay/operator"
@@ -42,5 +43,5 @@ var EventKinds = []duty.EventKind{
 // catalogue is every kind of event that a relay publishes, and more of tests.
 func catalogue(more []duty.EventKind) (*duty.Catalogue, error) {
 	return duty.NewCatalogue(EventKinds, cloudly.EventKinds, forward.EventKinds, listener.EventKinds,
-		origincert.EventKinds, operator.EventKinds, ingress.EventKinds, escrow.EventKinds, more)
+		origincert.EventKinds, operator.EventKinds, ingress.EventKinds, escrow.EventKinds, hub.EventKinds, more)
 }

@@ -26,6 +26,9 @@ type part struct {
 	// neither block nor call anything but the duty. DropCustody follows, or lost.
 	suspend func(sock *typedsocket.Socket)
 
+	// behindNodes says that the duty is drained once the sockets of all nodes are
+	// closed, and not beside them (design §8).
+	behindNodes bool
 	// quiesce tells that the relay is about to end, before the first node's socket
 	// is closed. It must not block; the duty's Drain follows.
 	quiesce func()

@@ -32,7 +32,7 @@ var recorded = []string{
 	"applyClusterVpnNetwork", "getClusterCorestoreInventory", "pruneClusterNodeArchive", "getClusterCorestoreLegacyResources",
 }
 
-func (rec *recorder) part(*Appliance) part {
+func (rec *recorder) part(a *Appliance) part {
 	p := part{
 		duty:       rec,
 		serves:     map[string]func(*typedsocket.Request){},
@@ -44,6 +44,9 @@ func (rec *recorder) part(*Appliance) part {
 		pulls:      []func(context.Context, *typedsocket.Socket) error{rec.pull},
 	}
 	for _, method := range recorded {
+		if a.hub != nil && method == contract.MethodApplyVPNNetwork {
+			continue
+		}
 		p.serves[method] = func(r *typedsocket.Request) {
 			rec.mu.Lock()
 			rec.held = append(rec.held, method)

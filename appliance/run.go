@@ -116,22 +116,32 @@ func (a *Appliance) drain(ctx context.Context) error {
 	// All refuse what is new at once, and wait for what they have in flight on a
 	// node's socket; forward or listener, whichever comes first, closes one that
 	// rests.
-	duties := []duty.Duty{a.forward, a.listener}
+	beside, behind := []duty.Duty{a.forward, a.listener}, []duty.Duty(nil)
 	for _, p := range a.later {
-		duties = append(duties, p.duty)
 		if p.quiesce != nil {
 			a.guarded(p.duty.Name(), p.quiesce)
 		}
+		if p.behindNodes {
+			behind = append(behind, p.duty)
+		} else {
+			beside = append(beside, p.duty)
+		}
 	}
+	return errors.Join(
+		a.drainAll(nodes, beside), a.drainAll(ctx, behind), a.cloudly.Drain(ctx),
+		// The last that goes, so that the drain can be watched to its end.
+		a.operator.Drain(ctx))
+}
+
+// drainAll drains duties beside each other.
+func (a *Appliance) drainAll(ctx context.Context, duties []duty.Duty) error {
 	failures := make([]error, len(duties))
 	var all sync.WaitGroup
 	for i, d := range duties {
-		all.Go(func() { a.guarded(d.Name(), func() { failures[i] = d.Drain(nodes) }) })
+		all.Go(func() { a.guarded(d.Name(), func() { failures[i] = d.Drain(ctx) }) })
 	}
 	all.Wait()
-	failures = append(failures, a.cloudly.Drain(ctx))
-	// The last that goes, so that the drain can be watched to its end.
-	return errors.Join(append(failures, a.operator.Drain(ctx))...)
+	return errors.Join(failures...)
 }
 
 // Close ends everything at once. Run calls it; it is for a relay that was started
@@ -142,7 +152,10 @@ func (a *Appliance) Close() error {
 	a.relay.enter(stopped)
 	// Beside each other: each may wait for a peer that takes nothing.
 	var all sync.WaitGroup
-	var ends [3]error
+	var ends [4]error
+	if a.hub != nil {
+		all.Go(func() { ends[3] = a.hub.Close() })
+	}
 	all.Go(func() { ends[0] = a.listener.Close() })
 	all.Go(func() { ends[1] = a.cloudly.Drain(ctx) })
 	all.Go(func() { ends[2] = a.operator.Close() })

@@ -9,7 +9,7 @@ const (
 What a relay is told before it starts. What it does for its cluster is not told here: Cloudly pushes that.
 
 [architecture.md](architecture.md) says which rooms exist. Until a room does, what asks for it by a value other than the
-default is refused by name: ` + "`hub-listen`, `hub-key-file`, `hub-workers`, `registry-upstream`, `registry-realm-origin`" + `, and a
+default is refused by name: ` + "`hub-workers`, `registry-upstream`, `registry-realm-origin`" + `, and a
 ` + "`tls-source`" + ` other than ` + "`files`" + `. What stands under ` + "`protocol.corestore`" + ` is read and judged, and changes nothing before there
 is such a room.
 

@@ -43,7 +43,7 @@ func TestTheDocumentOfTheConfigurationIsTrue(t *testing.T) {
 	}
 
 	wanted := map[string]string{ // a value that asks for more than the default does
-		"hub-listen": "192.0.2.1:4433", "hub-key-file": "hub.key", "hub-workers": "2", "tls-source": "cloudly",
+		"hub-listen": "192.0.2.1:4433", "hub-workers": "2", "tls-source": "cloudly",
 		"registry-upstream": "https://registry.example", "registry-realm-origin": "https://auth.example",
 		"cloudly-ca-file": "", "operator-listen": "127.0.0.1:0", "log-level": "debug", "log-format": "text", "acme-email": "a@example.com",
 	}
