@@ -38,7 +38,11 @@ func TestR07_RefusedBeforeAnythingIsBound(t *testing.T) {
 		"no authority":          func(c *Config) { c.Settings.Cloudly.CAFile += ".gone" },
 		"a key as authority":    func(c *Config) { c.Settings.Cloudly.CAFile = c.Settings.TLS.KeyFile },
 		"no such source":        func(c *Config) { c.Settings.TLS.Source = config.FromACME },
-		"no such duty":          func(c *Config) { c.Settings.Hub.Listen = netip.MustParseAddrPort("10.0.4.7:4433") },
+		"no such duty":          func(c *Config) { c.Settings.Registry.Upstream = "https://registry.example" },
+		"no such hub":           func(c *Config) { c.Settings.Hub.Workers = 2 },
+		"no key of the hub": func(c *Config) {
+			c.Settings.Hub.Listen, c.Settings.Hub.KeyFile = netip.MustParseAddrPort("10.0.4.7:4433"), c.Settings.TLS.KeyFile
+		},
 		"a method of the relay": func(c *Config) { c.Settings.Protocol.NodeToCloudly = []string{contract.MethodRegisterClusterRelay} },
 	} {
 		t.Run(name, func(t *testing.T) {
