@@ -33,13 +33,13 @@ func TestR07_RefusedBeforeAnythingIsBound(t *testing.T) {
 			s.Cloudly.URL = "https://cloudly.example/"
 			s.Registry.Upstream, s.Registry.RealmOrigin = s.Cloudly.URL, s.Cloudly.URL
 		},
-		"no release":            func(c *Config) { c.Build.Version = "v1" },
-		"no seam":               func(c *Config) { c.Dial = nil },
-		"no authority":          func(c *Config) { c.Settings.Cloudly.CAFile += ".gone" },
-		"a key as authority":    func(c *Config) { c.Settings.Cloudly.CAFile = c.Settings.TLS.KeyFile },
-		"no such source":        func(c *Config) { c.Settings.TLS.Source = config.FromACME },
-		"no such duty":          func(c *Config) { c.Settings.Registry.Upstream = "https://registry.example" },
-		"no such hub":           func(c *Config) { c.Settings.Hub.Workers = 2 },
+		"no release":         func(c *Config) { c.Build.Version = "v1" },
+		"no seam":            func(c *Config) { c.Dial = nil },
+		"no authority":       func(c *Config) { c.Settings.Cloudly.CAFile += ".gone" },
+		"a key as authority": func(c *Config) { c.Settings.Cloudly.CAFile = c.Settings.TLS.KeyFile },
+		"no such source":     func(c *Config) { c.Settings.TLS.Source = config.FromACME },
+		"no such duty":       func(c *Config) { c.Settings.Registry.Upstream = "https://registry.example" },
+		"no such hub":        func(c *Config) { c.Settings.Hub.Workers = 2 },
 		"no key of the hub": func(c *Config) {
 			c.Settings.Hub.Listen, c.Settings.Hub.KeyFile = netip.MustParseAddrPort("10.0.4.7:4433"), c.Settings.TLS.KeyFile
 		},
