@@ -56,7 +56,7 @@ var session = []mutant{
 		new: `if err := upstream.Validate(); false {`,
 		in:  "appliance", red: "TestR07_RefusedBeforeAnythingIsBound"},
 	{does: "accepts settings of what is not built", file: "appliance/config.go",
-		old: `case s.Hub.Listen.IsValid():`,
+		old: `case s.Hub.Workers > 1:`,
 		new: `case false:`,
 		in:  "appliance", red: "TestR07_RefusedBeforeAnythingIsBound"},
 	{does: "leaves the operator endpoint bound when the node listener cannot be", file: "appliance/appliance.go",
