@@ -9,6 +9,6 @@
 // the code.
 //
 // The run compiles a part of the relay again for each mutant, so it runs where
-// RELAY_MUTANTS is set: to all of them, which takes a quarter of an hour, or to a
-// sample, every third, as in continuous integration.
+// RELAY_MUTANTS is set: to all of them, which takes the better part of an hour, or to
+// a sample, as in continuous integration.
 package mutants
