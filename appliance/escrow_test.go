@@ -82,6 +82,31 @@ func TestR50_R53_RenewalsGoOnThroughAnOutage(t *testing.T) {
 	})
 }
 
+// R20, R50: in an outage a name that ends custody is read on a socket that no session
+// stands on yet. From then no renewal leaves, although its window opens before the
+// drop has its turn; and it does when no drop follows.
+func TestR20_R50_NoRenewalLeavesAfterANameWasReadInAnOutage(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t, change{})
+		r.registered(0)
+		p := r.projected(1)[0]
+		time.Sleep(12 * time.Minute)
+		r.cloudly.Outage()
+		opens := simulate.SlotStart(simulate.SlotOf(r.clock.now()) + 1)
+		time.Sleep(opens.Sub(r.clock.now()) - time.Second)
+		before := len(p.Judgements())
+		r.relay.custodyHeard(nil)
+		time.Sleep(3 * time.Second)
+		if n := len(p.Judgements()); n != before {
+			t.Errorf("%d renewals left after the name was read", n-before)
+		}
+		time.Sleep(10 * time.Second)
+		if n := len(p.Judgements()); n != before+1 {
+			t.Errorf("no drop followed: %d renewals", n-before)
+		}
+	})
+}
+
 // R20–R24: nothing of the old custody is released, though its window is current.
 func TestR20_R24_HeldRenewalsGoWithCustody(t *testing.T) {
 	bubble(t, func(t *testing.T) {

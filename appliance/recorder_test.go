@@ -39,6 +39,7 @@ func (rec *recorder) part(a *Appliance) part {
 		registered: func(sock *typedsocket.Socket, a cloudly.Accepted) { rec.keep(sock); rec.note(registeredNote(a)) },
 		lost:       func(error) { rec.note("lost") },
 		configured: rec.configured,
+		quiesce:    func() { rec.note("quiesced") },
 		bound:      func(b forward.Binding) { rec.note("bound " + b.NodeID) },
 		unbound:    func(id string) { rec.note("unbound " + id) },
 		pulls:      []func(context.Context, *typedsocket.Socket) error{rec.pull},

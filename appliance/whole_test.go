@@ -37,8 +37,11 @@ func TestStartRegisterCarryAndDrain(t *testing.T) {
 		}
 		synctest.Wait()
 		told := r.rec.take()
+		if len(told) == 0 || told[0] != "quiesced" {
+			t.Errorf("the duties were told %v: the end comes without notice", told)
+		}
 		slices.Sort(told) // the node goes and the duty drains beside each other
-		if diff := cmp.Diff([]string{"drained", "lost", "unbound node-a"}, told); diff != "" {
+		if diff := cmp.Diff([]string{"drained", "lost", "quiesced", "unbound node-a"}, told); diff != "" {
 			t.Errorf("the duties were told (-want +got):\n%s", diff)
 		}
 	})
