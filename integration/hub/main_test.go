@@ -1,0 +1,9 @@
+package hub_test
+
+import (
+	"testing"
+
+	"serve.zone/relay/integration/rig"
+)
+
+func TestMain(m *testing.M) { rig.Main(m) }
