@@ -14,6 +14,7 @@ import (
 type push struct {
 	r       *typedsocket.Request
 	custody uint64 // in which it came
+	number  uint64 // of the push, counted as they come
 }
 
 // Apply serves applyClusterVpnNetwork on the socket to Cloudly (contract §10.4).
@@ -30,7 +31,8 @@ func (h *Hub) Apply(r *typedsocket.Request) {
 		h.metrics.networks.Of(pushed, networkOverloaded).Inc()
 		refuse(r, refusal(contract.RelayOverloaded, "earlier networks have not been judged"))
 	default:
-		h.pushes = append(h.pushes, push{r, h.custody})
+		h.came++
+		h.pushes = append(h.pushes, push{r, h.custody, h.came})
 		if !h.judging {
 			h.judging = true
 			h.workers.Go(h.judgePushes)
@@ -73,7 +75,7 @@ func (h *Hub) judgePush(x push) {
 		refuse(x.r, refusal(VPNNetworkInvalid, reasonsOf(err)))
 		return
 	}
-	o := h.takeOver(&request.Network, pushed, x.custody)
+	o := h.takeOver(&request.Network, pushed, x.custody, x.number)
 	if o.effective != nil {
 		timer := time.NewTimer(applyWait)
 		defer timer.Stop()
@@ -121,11 +123,17 @@ var decisionEnds = [network.Decisions]networkEnd{
 }
 
 // takeOver decides about a network that came in some custody, nil for that there is
-// none, and puts it in force.
-func (h *Hub) takeOver(next *contract.VPNNetwork, from origin, custody uint64) outcome {
+// none, and puts it in force. number is that of the push, or of the last push that
+// had come when the pull began: revisions say which of two networks is the newer, but
+// only this that Cloudly had none before it pushed one.
+func (h *Hub) takeOver(next *contract.VPNNetwork, from origin, custody, number uint64) outcome {
 	defer h.flush()
 	h.applying.Lock()
 	defer h.applying.Unlock()
+	if next == nil && h.overtaken(number) {
+		h.metrics.networks.Of(from, networkStale).Inc()
+		return outcome{how: networkStale, decision: network.Replay}
+	}
 	t := h.table.Load()
 	decision := network.AdmitPulled(t.Network(), next)
 	o := outcome{how: decisionEnds[decision], decision: decision}
@@ -152,6 +160,9 @@ func (h *Hub) takeOver(next *contract.VPNNetwork, from origin, custody uint64) o
 		h.metrics.networks.Of(from, networkNotReady).Inc()
 		return outcome{how: networkNotReady, decision: decision}
 	}
+	if from == pushed {
+		h.taken = number
+	}
 	why := endedWithdrawn
 	if next == nil {
 		why = endedEmptied
@@ -175,6 +186,13 @@ func (h *Hub) takeOver(next *contract.VPNNetwork, from origin, custody uint64) o
 	}
 	o.effective = settled
 	return o
+}
+
+// overtaken reports whether a network was taken over that was pushed behind a number.
+func (h *Hub) overtaken(number uint64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.taken > number
 }
 
 // tellNetwork publishes what changed. The caller holds mu.

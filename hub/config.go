@@ -86,6 +86,8 @@ type Hub struct {
 	attached bool
 	pushes   []push // that wait to be judged
 	judging  bool   // a goroutine judges them
+	came     uint64 // pushes that came
+	taken    uint64 // the number among them of the last that was taken over
 	state    state
 	shown    [numChecks]duty.Check
 	queued   []func() // events to come

@@ -145,6 +145,36 @@ func TestAPullThatEndsAfterCustodyTakesNothing(t *testing.T) {
 	})
 }
 
+// O23: an answer that there is no network, which is read behind a push that came
+// meanwhile, is older than that push and empties nothing. A push that had come before
+// the pull began is older than the answer.
+func TestAPullOfNoneAgainstAPush(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		c := r.cloudly()
+		c.must(netOf(1, 1))
+		c.hold = make(chan struct{})
+		pulled := make(chan error)
+		go func() { pulled <- r.Pull(context.Background(), c.relay) }()
+		synctest.Wait()
+		applied := make(chan struct{}) // whose answer Cloudly reads behind its own
+		go func() { defer close(applied); c.must(netOf(2, 1)) }()
+		synctest.Wait()
+		if s := r.status().Network; s == nil || s.Revision != 2 {
+			t.Errorf("pushed: %+v", s)
+		}
+		close(c.hold)
+		<-applied
+		if err := <-pulled; err != nil || r.status().Network == nil || r.status().Network.Revision != 2 {
+			t.Errorf("pull: %v, %+v", err, r.status().Network)
+		}
+		c.hold = nil
+		if err := r.Pull(context.Background(), c.relay); err != nil || r.status().Network != nil {
+			t.Errorf("the next pull: %v, %+v", err, r.status().Network)
+		}
+	})
+}
+
 // From when Suspend returns nothing is carried, until the session stands again or
 // nothing has followed.
 func TestSuspendKeepsPacketsBack(t *testing.T) {

@@ -14,11 +14,12 @@ import (
 var errOver = errors.New("custody ended meanwhile")
 
 // Pull asks Cloudly for the network, as it is done after every accepted registration
-// of the relay (contract §5.6, step 9; §10.4). Null empties the hub. It takes nothing
-// over once ctx has ended or custody has.
+// of the relay (contract §5.6, step 9; §10.4). Null empties the hub, but for a network
+// that was pushed meanwhile: Cloudly had none when it answered, and has one since. It
+// takes nothing over once ctx has ended or custody has.
 func (h *Hub) Pull(ctx context.Context, sock *typedsocket.Socket) error {
 	h.mu.Lock()
-	custody := h.custody
+	custody, came := h.custody, h.came
 	h.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, pullBound)
 	defer cancel()
@@ -37,7 +38,7 @@ func (h *Hub) Pull(ctx context.Context, sock *typedsocket.Socket) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("hub: pull the network: %w", ctx.Err())
 	}
-	o := h.takeOver(read.Network, pulled, custody)
+	o := h.takeOver(read.Network, pulled, custody, came)
 	if refused, ok := o.decision.Refusal(); ok {
 		return fmt.Errorf("hub: pull the network: %w", &refused)
 	}
