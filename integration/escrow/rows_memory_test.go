@@ -3,10 +3,6 @@ package escrow_test
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +26,7 @@ func TestR55_MemoryOnly(t *testing.T) {
 			c.lose()
 			c.waitPushes(a, 1)
 			c.AssertNoMarkers()
-			for _, name := range openFiles(t, c.PID()) {
+			for _, name := range c.OpenFiles() {
 				t.Errorf("the relay has %s open", name)
 			}
 
@@ -74,31 +70,6 @@ func TestR55_MemoryOnly(t *testing.T) {
 			c.wantPushed(1)
 		})
 	}
-}
-
-// openFiles are the files that a process has open, also such as were removed or never had
-// a name; not its sockets and pipes, nor what the kernel itself tells through a file.
-func openFiles(t *testing.T, pid int) []string {
-	t.Helper()
-	if runtime.GOOS != "linux" {
-		return nil // that no file appears is held anyway
-	}
-	names, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	if err != nil || len(names) == 0 {
-		t.Fatalf("what the process has open cannot be seen: %v", err)
-	}
-	var files []string
-	for _, name := range names {
-		target, err := os.Readlink(name)
-		if err != nil {
-			continue // closed meanwhile
-		}
-		none := func(begins string) bool { return strings.HasPrefix(target, begins) }
-		if target != os.DevNull && !slices.ContainsFunc([]string{"socket:", "pipe:", "anon_inode:", "/sys/", "/proc/"}, none) {
-			files = append(files, target)
-		}
-	}
-	return files
 }
 
 // Contract §9.6: a session of another scope ends what is held for the node, which is then

@@ -1,54 +1,15 @@
 package ingress_test
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
 	"testing"
 
 	"serve.zone/relay/integration/rig"
 )
 
-const (
-	// memoryStep is how much of a process is looked at in one piece.
-	memoryStep = 1 << 20
-	// readBuffer is more than bufio keeps of a message.
-	readBuffer = 6 << 10
-	// hugeMapping is larger than the heap of a relay in this test. The race detector's notes are, and slow to look at.
-	hugeMapping = 64 << 20
-)
-
-// copies counts how often a text lies in the memory that the process of the relay can write to.
-func (c *cluster) copies(text string) (count int) {
-	c.t.Helper()
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", c.PID()))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", c.PID()))
-	if errors.Is(err, fs.ErrPermission) {
-		c.t.Skipf("the memory of another process cannot be read here: %v", err)
-	} else if err != nil {
-		c.t.Fatal(err)
-	}
-	defer memory.Close()
-	piece := make([]byte, memoryStep+len(text)-1)
-	for line := range strings.Lines(string(maps)) {
-		var from, to int64
-		var mode string
-		if n, _ := fmt.Sscanf(line, "%x-%x %4s", &from, &to, &mode); n != 3 || mode[:2] != "rw" || to-from >= hugeMapping {
-			continue
-		}
-		for ; from < to; from += memoryStep {
-			n, _ := memory.ReadAt(piece[:min(to-from, int64(len(piece)))], from) // what is not there any more is nobody's
-			count += bytes.Count(piece[:n], []byte(text))
-		}
-	}
-	return count
-}
+// readBuffer is more than bufio keeps of a message.
+const readBuffer = 6 << 10
 
 // wantForgotten waits until a text lies nowhere in the relay's memory. Before is done each
 // time that it is looked.
@@ -58,7 +19,7 @@ func (c *cluster) wantForgotten(what, text string, before ...func()) {
 		for _, do := range before {
 			do()
 		}
-		if n := c.copies(text); n > 0 {
+		if n := c.Copies(text); n > 0 {
 			return fmt.Errorf("%d copies lie in the memory of the relay", n)
 		}
 		return nil
@@ -68,7 +29,7 @@ func (c *cluster) wantForgotten(what, text string, before ...func()) {
 // wantSeen fails when the search is blind.
 func (c *cluster) wantSeen(what, text string) {
 	c.t.Helper()
-	if c.copies(text) == 0 {
+	if c.Copies(text) == 0 {
 		c.t.Errorf("%s was not found in the relay's memory: the search is blind", what)
 	}
 }

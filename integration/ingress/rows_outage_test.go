@@ -221,7 +221,7 @@ func TestR76_NothingIsOnDisk(t *testing.T) {
 	held, h := c.holds()
 	c.lose()
 	h.wantTable("during the outage", held)
-	for _, name := range openFiles(t, c.PID()) {
+	for _, name := range c.OpenFiles() {
 		t.Errorf("the relay has %s open", name)
 	}
 	c.AssertNoMarkers() // which fails for each file that was written

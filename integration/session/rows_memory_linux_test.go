@@ -1,53 +1,13 @@
 package session_test
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
 	"testing"
 
 	"serve.zone/relay/integration/rig"
 	"serve.zone/relay/simulate"
 )
-
-const (
-	// memoryStep is how much of a process is looked at in one piece.
-	memoryStep = 1 << 20
-	// hugeMapping is larger than the heap of a relay in this test. The race detector's notes are, and slow to look at.
-	hugeMapping = 64 << 20
-)
-
-// copies counts how often a text lies in the memory that the process of the relay can write to.
-func copies(t *testing.T, r *rig.Rig, text string) (count int) {
-	t.Helper()
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", r.PID()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", r.PID()))
-	if errors.Is(err, fs.ErrPermission) {
-		t.Skipf("the memory of another process cannot be read here: %v", err)
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	defer memory.Close()
-	piece := make([]byte, memoryStep+len(text)-1)
-	for line := range strings.Lines(string(maps)) {
-		var from, to int64
-		var mode string
-		if n, _ := fmt.Sscanf(line, "%x-%x %4s", &from, &to, &mode); n != 3 || mode[:2] != "rw" || to-from >= hugeMapping {
-			continue
-		}
-		for ; from < to; from += memoryStep {
-			n, _ := memory.ReadAt(piece[:min(to-from, int64(len(piece)))], from) // what is not there any more is nobody's
-			count += bytes.Count(piece[:n], []byte(text))
-		}
-	}
-	return count
-}
 
 // R30: nothing of a node's bearer is left in the whole process, whatever became of its registration: each buffer that it
 // was read into or grew in is zeroed before it is lent again. A WebSocket masks what a client sends, and the relay what it
@@ -58,13 +18,13 @@ func TestR30_NothingOfABearerIsLeftInTheProcess(t *testing.T) {
 	want := func(what, token string) {
 		t.Helper()
 		r.Eventually("a bearer "+what+" to be forgotten", func() error {
-			if n := copies(t, r, token); n > 0 {
+			if n := r.Copies(token); n > 0 {
 				return fmt.Errorf("%d copies lie in the memory of the relay", n)
 			}
 			return nil
 		})
 	}
-	if copies(t, r, r.Cloudly.Authorization()) == 0 {
+	if r.Copies(r.Cloudly.Authorization()) == 0 {
 		t.Error("the bearer that the relay keeps was not found in its memory: the search is blind")
 	}
 
