@@ -20,16 +20,7 @@ const register = "registerClusterRelay"
 func (c *cluster) again() {
 	c.t.Helper()
 	c.WaitCheck(cloudly.Name, cloudly.CheckConfiguration, "ok")
-	c.configure([]byte(`{"configData":{"id":"cluster-a","data":{"relay":{"origin":"https://relay.elsewhere.example"},"nodes":[]}},"services":[]}`))
-}
-
-// configure pushes a configuration of the test's own; nil is the model's own again.
-func (c *cluster) configure(document []byte) {
-	c.t.Helper()
-	c.Cloudly.SetConfigurationBody(document)
-	if err := c.Cloudly.PushConfiguration(c.Soon()); err != nil {
-		c.t.Fatalf("push the configuration: %v", err)
-	}
+	c.Configure([]byte(`{"configData":{"id":"cluster-a","data":{"relay":{"origin":"https://relay.elsewhere.example"},"nodes":[]}},"services":[]}`))
 }
 
 // wantNothingHeld waits until the relay holds nothing for any node.
@@ -48,7 +39,7 @@ func (c *cluster) wantNothingHeld() {
 func TestR20_R24_HeldRunsGoWithCustody(t *testing.T) {
 	t.Parallel()
 	enroll := func(c *cluster) error { _, err := c.Cloudly.EnrollNode(rig.RelayNode); return err }
-	pushed := func(c *cluster) { c.configure(nil) }
+	pushed := func(c *cluster) { c.Configure(nil) }
 	for _, row := range []struct {
 		name    contract.RefusalName
 		end     func(*cluster) error

@@ -108,16 +108,7 @@ func (c *cluster) again() {
 	c.t.Helper()
 	c.WaitCheck(cloudly.Name, cloudly.CheckConfiguration, "ok")
 	c.told++
-	c.configure([]byte(fmt.Sprintf(`{"configData":{"id":"cluster-a","data":{"relay":{"origin":"https://relay.elsewhere-%d.example"},"nodes":[]}},"services":[]}`, c.told)))
-}
-
-// configure pushes a configuration of the test's own; nil is the model's own again.
-func (c *cluster) configure(document []byte) {
-	c.t.Helper()
-	c.Cloudly.SetConfigurationBody(document)
-	if err := c.Cloudly.PushConfiguration(c.Soon()); err != nil {
-		c.t.Fatalf("push the configuration: %v", err)
-	}
+	c.Configure([]byte(fmt.Sprintf(`{"configData":{"id":"cluster-a","data":{"relay":{"origin":"https://relay.elsewhere-%d.example"},"nodes":[]}},"services":[]}`, c.told)))
 }
 
 // pulls makes the relay pull, has Cloudly answer it with this body, and waits for what

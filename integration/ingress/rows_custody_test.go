@@ -48,7 +48,7 @@ func (c *cluster) wantDropped(name contract.RefusalName, from uint64, asked time
 func TestR20_R24_TableAndRolesGoWithCustody(t *testing.T) {
 	t.Parallel()
 	enroll := func(c *cluster) error { _, err := c.Cloudly.EnrollNode(rig.RelayNode); return err }
-	pushed := func(c *cluster) { c.configure(nil) }
+	pushed := func(c *cluster) { c.Configure(nil) }
 	for _, row := range []struct {
 		name    contract.RefusalName
 		end     func(*cluster) error
@@ -187,7 +187,7 @@ func TestR20_CustodyEndsWithoutARegistration(t *testing.T) {
 		_, h := c.holds()
 		from := c.NextSeq()
 		c.WaitCheck(cloudly.Name, cloudly.CheckConfiguration, "ok")
-		c.configure([]byte(`{"configData":{"id":"cluster-a","data":{"relay":null,"nodes":[]}},"services":[]}`))
+		c.Configure([]byte(`{"configData":{"id":"cluster-a","data":{"relay":null,"nodes":[]}},"services":[]}`))
 		if code, _ := h.WaitClose(); code != int(typedsocket.CloseCustodyEnded) {
 			t.Errorf("closed with %d", code)
 		}

@@ -54,7 +54,7 @@ func TestR20_R21_R22_Records(t *testing.T) {
 			if err := c.restore(h); err != nil {
 				t.Fatal(err)
 			}
-			pushDocument(t, h.Rig, nil)
+			h.Configure(nil)
 			h.wantBack(0, 1, 1)
 			if n := h.Upstream.Accepted(); n != 1 {
 				t.Errorf("%d connections, want the one that stayed", n)
@@ -104,7 +104,7 @@ func TestR24_CredentialGenerationStale(t *testing.T) {
 			h.asked = time.Now()
 			// A pull follows each registration, which is let pass here.
 			h.Cloudly.Script(register, simulate.Step{Unjudged: true, Response: h.accepted()})
-			pushDocument(h.t, h.Rig, documentOf(blockOf(elsewhere)))
+			h.Configure(documentOf(blockOf(elsewhere)))
 		}, []int64{0, 1, 2}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

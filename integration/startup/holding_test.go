@@ -47,7 +47,7 @@ func hold(t *testing.T, options ...rig.Option) *holding {
 func (h *holding) again() {
 	h.t.Helper()
 	h.asked = time.Now()
-	pushDocument(h.t, h.Rig, documentOf(blockOf(elsewhere)))
+	h.Configure(documentOf(blockOf(elsewhere)))
 }
 
 // wantEnded waits for the end of custody by this name, and holds it to everything that

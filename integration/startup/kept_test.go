@@ -72,19 +72,19 @@ func TestR27_PushedConfiguration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := hold(t)
-			pushDocument(t, h.Rig, documentOf(`{"origin":"https://relay.example/"}`))
+			h.Configure(documentOf(`{"origin":"https://relay.example/"}`))
 			h.WaitCheck(cloudly.Name, cloudly.CheckConfiguration, "failing", "relay-block-invalid")
 			h.wantKept()
-			pushDocument(t, h.Rig, documentOf(blockOf(h.Origin())))
+			h.Configure(documentOf(blockOf(h.Origin())))
 			h.WaitCheck(cloudly.Name, cloudly.CheckConfiguration, "ok")
 
 			h.asked = time.Now()
-			pushDocument(t, h.Rig, documentOf(relay))
+			h.Configure(documentOf(relay))
 			h.wantEnded(contract.RelayClusterNotEnabled)
 			h.wantHeldBack()
 			h.wantPushesRefused()
 			waitSequences(t, h.Rig, 0)
-			pushDocument(t, h.Rig, nil)
+			h.Configure(nil)
 			h.wantBack(0, 1)
 			if n := h.Upstream.Accepted(); n != 1 {
 				t.Errorf("%d connections, want one", n)

@@ -80,12 +80,12 @@ func TestR95_RequiredChecks(t *testing.T) {
 			if err := r.Cloudly.RemoveNode(rig.RelayNode); err != nil {
 				t.Fatal(err)
 			}
-			pushDocument(t, r, documentOf(blockOf(elsewhere)))
+			r.Configure(documentOf(blockOf(elsewhere)))
 		}, func() {
 			if _, err := r.Cloudly.EnrollNode(rig.RelayNode); err != nil {
 				t.Fatal(err)
 			}
-			pushDocument(t, r, nil)
+			r.Configure(nil)
 		}},
 		{"tls/certificate", "failing", origincert.CertificateExpired.String(), func() { installShort(t, r) }, func() {
 			r.InstallCertificate(r.Issue(rig.Leaf{}))

@@ -30,16 +30,6 @@ func documentOf(relay string) []byte {
 
 func blockOf(origin string) string { return fmt.Sprintf(`{"origin":%q}`, origin) }
 
-// pushDocument pushes a configuration of the test's own, which pulls are answered with
-// as well; nil is the model's own again.
-func pushDocument(t *testing.T, r *rig.Rig, document []byte) {
-	t.Helper()
-	r.Cloudly.SetConfigurationBody(document)
-	if err := r.Cloudly.PushConfiguration(r.Soon()); err != nil {
-		t.Fatalf("push the configuration: %v", err)
-	}
-}
-
 // waitConfigured waits until the relay is ready and has read a configuration. A pushed
 // origin is compared with that of the document before (design §4, O11).
 func waitConfigured(r *rig.Rig) {
@@ -146,7 +136,7 @@ func TestR16_Sequence(t *testing.T) {
 	}))
 	waitSequences(t, r, 0, 0)
 	waitConfigured(r)
-	pushDocument(t, r, documentOf(blockOf(elsewhere)))
+	r.Configure(documentOf(blockOf(elsewhere)))
 	waitSequences(t, r, 0, 0, 1)
 	if sockets := r.Cloudly.Opened(); sockets != 2 {
 		t.Errorf("%d sockets, want the refused one and the next", sockets)
@@ -255,7 +245,7 @@ func TestR19_References(t *testing.T) {
 		})
 		if n == 1 {
 			waitConfigured(r)
-			pushDocument(t, r, documentOf(blockOf(elsewhere)))
+			r.Configure(documentOf(blockOf(elsewhere)))
 		}
 	}
 	if bearer := []byte("clusterRelayToken"); bytes.Contains(r.Get("/status").Body, bearer) || bytes.Contains(r.Output(), bearer) {

@@ -114,10 +114,10 @@ func TestR94_RequestsOfCloudly(t *testing.T) {
 		"secrets beside": `{"configData":{"data":{"relay":` + blockOf(r.Origin()) + `,"sshKeys":["%"],"nodes":"%","token":"%"}},"services":[{"env":"%"}]}`,
 	} {
 		from := r.NextSeq()
-		pushDocument(t, r, []byte(strings.ReplaceAll(document, "%", r.Marker("configuration, "+where))))
+		r.Configure([]byte(strings.ReplaceAll(document, "%", r.Marker("configuration, "+where))))
 		r.WaitEvent(string(cloudly.EventConfigurationFaulty), from)
 	}
-	pushDocument(t, r, nil)
+	r.Configure(nil)
 	if got, _ := r.Metrics().Sum("relay_forward_refused_requests_total"); got < 7 {
 		t.Errorf("%v requests were refused", got)
 	}

@@ -157,7 +157,7 @@ func TestR04_ConfigurationWithAForeignMember(t *testing.T) {
 		{"top", "ok", ""},
 	} {
 		from := r.NextSeq()
-		pushDocument(t, r, document(place))
+		r.Configure(document(place))
 		check, ok := r.Readiness().Find(cloudly.Name, cloudly.CheckConfiguration)
 		if !ok || check.State != c.state || check.Reason != c.reason {
 			t.Errorf("%s: the check is %s %s", c.where, check.State, check.Reason)
