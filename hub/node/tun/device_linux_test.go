@@ -338,9 +338,15 @@ func join(t *testing.T, hub *nodetest.Hub, at netip.AddrPort, hubKey node.Public
 	t.Helper()
 	key := newKey(t)
 	hub.Admit(key.Public(), nodetest.Member{Control: netip.MustParsePrefix(control), Workload: workload})
+	up := make(chan struct{})
 	client, err := node.New(node.Config{
 		Credential: node.Credential{Hub: at, HubKey: hubKey, AuthorityID: nodetest.AuthorityID, Key: key},
 		Device:     device,
+		OnState: func(s node.Status) {
+			if s.State == node.StateUp {
+				close(up)
+			}
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -355,9 +361,16 @@ func join(t *testing.T, hub *nodetest.Hub, at netip.AddrPort, hubKey node.Public
 		}
 		t.Logf("%s: %+v", control, client.Status().Traffic)
 	})
+	// The hub may have its session before the node has configured the device.
+	limit := time.After(testLimit)
+	select {
+	case <-up:
+	case <-limit:
+		t.Fatalf("no tunnel: %+v", client.Status().Last)
+	}
 	select {
 	case <-hub.Sessions:
-	case <-time.After(testLimit):
-		t.Fatalf("no tunnel: %+v", client.Status().Last)
+	case <-limit:
+		t.Fatal("the hub has no session")
 	}
 }
