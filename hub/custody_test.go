@@ -126,6 +126,35 @@ func TestANetworkUnderWayIsDroppedWithCustody(t *testing.T) {
 	})
 }
 
+// Networks that wait to be judged are bounded: the next one is refused by name, and
+// those that wait are taken over in the order in which they came.
+func TestNetworksThatWaitAreBounded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		c := r.cloudly()
+		compile, goOn := r.compile, make(chan struct{})
+		r.compile = func(prev *policy.Table, next contract.VPNNetwork, at network.Instant) (*policy.Table, error) {
+			<-goOn
+			return compile(prev, next, at)
+		}
+		const under = 1 // is being judged
+		answers := make(chan string, under+maxPushes)
+		for n := range under + maxPushes {
+			go func() { answers <- c.apply(netOf(int64(n+1), 1)) }()
+			synctest.Wait() // so that they come in this order
+		}
+		if got := c.apply(netOf(100, 1)); !strings.Contains(got, string(contract.RelayOverloaded)) {
+			t.Errorf("one too many was answered %s", got)
+		}
+		close(goOn)
+		for range under + maxPushes { // a revision that was judged behind a higher one is stale
+			if got := <-answers; !strings.HasPrefix(got, "idle") {
+				t.Errorf("answered %s", got)
+			}
+		}
+	})
+}
+
 // A pull whose answer comes after the end of custody takes nothing over.
 func TestAPullThatEndsAfterCustodyTakesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -214,7 +243,7 @@ func TestSuspendKeepsPacketsBack(t *testing.T) {
 	})
 }
 
-// R25, B094: without Cloudly everything goes on.
+// R25, B094: for a day without Cloudly everything goes on.
 func TestB094_ADayWithoutCloudly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

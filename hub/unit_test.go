@@ -226,6 +226,9 @@ func TestWhatWaitsIsJudgedAgain(t *testing.T) {
 		{"no grant", func(t *testing.T, h *Hub) { h.enforce(tableOf(t, h.table.Load(), 2, 1, 0), 0) }, "no-grant"},
 		{"no network", func(t *testing.T, h *Hub) { h.enforce(policy.Empty(h.table.Load()), 0) }, "sender-unknown"},
 		{"their time is over", func(_ *testing.T, h *Hub) { h.start = h.start.Add(-time.Hour) }, "sender-expired"},
+		{"the member's time is over", func(_ *testing.T, h *Hub) {
+			h.table.Load().Member(h.routes[1].Load().id).Deadline.Wall = 0
+		}, "destination-expired"},
 		{"custody may end", func(_ *testing.T, h *Hub) { h.resume.Store(h.now().Mono + 1000) }, "custody-suspended"},
 		{"the session is over", func(_ *testing.T, h *Hub) { h.routes[1].Load().out.close() }, "destination-offline"},
 	} {

@@ -67,6 +67,7 @@ func TestSecretsDoNotPrint(t *testing.T) {
 		fmt.Fprintf(&out, verb+"\n", direct)
 		fmt.Fprintf(&out, verb+"\n", request)
 	}
+	fmt.Fprintln(&out, key.String(), key.GoString(), keys.String(), keys.GoString())
 	encoded, err := json.Marshal(w)
 	if err != nil {
 		t.Fatal(err)
