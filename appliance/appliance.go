@@ -142,6 +142,9 @@ func (a *Appliance) operatorConfig() operator.Config {
 		Events: a.events, Wall: a.cfg.Wall, Log: a.cfg.Log,
 		Build: operator.Build{Version: a.cfg.Build.Version, Revision: a.cfg.Build.Revision},
 	}
+	if a.hub != nil {
+		c.Explain = a.explain
+	}
 	for _, p := range a.parts {
 		c.Duties = append(c.Duties, p.duty)
 		if p.metrics != nil {

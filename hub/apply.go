@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"serve.zone/relay/contract"
+	"serve.zone/relay/duty/failpoint"
 	"serve.zone/relay/duty/field"
 	"serve.zone/relay/hub/network"
 	"serve.zone/relay/hub/policy"
@@ -153,6 +154,7 @@ func (h *Hub) takeOver(next *contract.VPNNetwork, from origin, custody, number u
 			return outcome{how: networkFailed, decision: decision}
 		}
 	}
+	failpoint.Reach(failpoint.NetworkCompiled)
 
 	h.mu.Lock()
 	if custody != h.custody || h.draining || h.closed {
@@ -173,6 +175,7 @@ func (h *Hub) takeOver(next *contract.VPNNetwork, from origin, custody, number u
 	h.state.since, h.state.origin = h.cfg.Wall(), from
 	h.tellNetwork(t, next, from, len(over))
 	h.mu.Unlock()
+	failpoint.Reach(failpoint.NetworkInForce)
 
 	h.metrics.networks.Of(from, o.how).Inc()
 	effective := h.barrier(made, over)

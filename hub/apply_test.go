@@ -68,7 +68,9 @@ func equalSets(got, want []string) bool {
 	return slices.Equal(norm(got), norm(want))
 }
 
-// R59, R60: admission decisions and what Cloudly is answered.
+// R59, R60: a first network, a replay and a higher revision are answered idle; a lower
+// or reused revision, another authority, a moved prefix and an invalid network are
+// refused by name and change nothing.
 func TestR59_R60_NetworksAreDecidedAndAnswered(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -227,7 +229,7 @@ func TestB092_B095_GrantsToggle(t *testing.T) {
 	})
 }
 
-// What QUIC still holds of a grant that was taken away leaves before the answer
+// R60: what QUIC still holds of a grant that was taken away leaves before the answer
 // idle, never after; until then the answer is applying (design §5.4).
 func TestR60_IdleIsAnsweredWhenNothingForbiddenCanLeave(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -275,7 +277,8 @@ func TestR60_IdleIsAnsweredWhenNothingForbiddenCanLeave(t *testing.T) {
 	})
 }
 
-// The same where QUIC sends what it holds a few datagrams at a time.
+// R60: where QUIC sends what it holds of a grant that was taken away a few datagrams at
+// a time, idle is answered after the last of them, never before.
 func TestR60_IdleIsNotAnsweredWhileForbiddenDatagramsDrip(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/quic-go/quic-go"
@@ -34,10 +33,12 @@ func (h *Hub) Bind(ctx context.Context) error {
 	transport := tunnel.HubTransport(socket, h.key)
 	transport.ConnContext = h.arrived
 	transport.VerifySourceAddress = h.strained
-	listener, err := transport.Listen(tunnel.HubTLS(certificate, h.helloRefused), tunnel.HubQUIC())
+	listener, err := transport.ListenEarly(tunnel.HubTLS(certificate, h.helloRefused), h.quic)
 	if err != nil {
 		return errors.Join(fmt.Errorf("hub: listen on %s: %w", bound, err), transport.Close(), socket.Close())
 	}
+	h.reserve = make([]byte, reserved)
+	h.kernel.watch(socket) // QUIC has asked for its buffers
 	h.mu.Lock()
 	h.socket, h.transport, h.listener, h.bound = socket, transport, listener, bound
 	h.publish(HubBound, field.Address(bound), field.PublicKey(h.key.Public().String()))
@@ -72,13 +73,6 @@ func (h *Hub) Facts() contract.VPNHub {
 	return contract.VPNHub{PublicKey: h.key.Public().String(), Address: bound.Addr().String(), QUICPort: int64(bound.Port())}
 }
 
-// place is one of the places for connections that are half open.
-type place struct {
-	address netip.Addr
-	since   time.Time
-	once    sync.Once
-}
-
 // placeKey is under which a connection's context holds its place.
 type placeKey struct{}
 
@@ -98,8 +92,12 @@ func (h *Hub) arrived(ctx context.Context, info *quic.ClientInfo) (context.Conte
 	}
 	p := &place{address: from.Addr(), since: time.Now()}
 	h.gateMu.Lock()
+	over := h.gate.take(p.address)
 	how, ok := h.gate.admit(p.address)
 	h.gateMu.Unlock()
+	if over != nil {
+		h.workers.Go(func() { over.conn.CloseWithError(tunnel.CloseBusy.QUIC(), tunnel.CloseBusy.String()) })
+	}
 	if !ok {
 		h.ended(how, "", field.Address(from))
 		return nil, errNoPlace
@@ -108,13 +106,28 @@ func (h *Hub) arrived(ctx context.Context, info *quic.ClientInfo) (context.Conte
 	return context.WithValue(ctx, placeKey{}, p), nil
 }
 
-// leave gives a place back, once.
-func (h *Hub) leave(p *place) {
-	p.once.Do(func() {
-		h.gateMu.Lock()
-		defer h.gateMu.Unlock()
-		h.gate.release(p.address)
-	})
+// hold lets a place be taken for another connection, by closing its own.
+func (h *Hub) hold(p *place, conn *quic.Conn) {
+	h.gateMu.Lock()
+	defer h.gateMu.Unlock()
+	if !p.left {
+		p.conn = conn
+		h.gate.waiting = append(h.gate.waiting, p)
+	}
+}
+
+// leave gives a place back, and reports whether it was held until now.
+func (h *Hub) leave(p *place) bool {
+	h.gateMu.Lock()
+	defer h.gateMu.Unlock()
+	return h.gate.leave(p)
+}
+
+// lost reports whether a place was taken for another connection.
+func (h *Hub) lost(p *place) bool {
+	h.gateMu.Lock()
+	defer h.gateMu.Unlock()
+	return p.lost
 }
 
 // strained reports whether an address must be validated first (RFC 9000 §8.1.2).

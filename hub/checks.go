@@ -14,13 +14,15 @@ const (
 	checkNetwork // required: idle, or without a network (design §9)
 	checkKey     // advice
 	checkMembers // advice
+	checkSocket  // advice
 	numChecks
 )
 
 // Checks returns whether the hub is bound, whether its network is effective, whether
-// its key lasts, and whether every member is in force.
+// its key lasts, whether every member is in force, and whether the kernel gives its
+// socket the buffers that it asks for.
 func (h *Hub) Checks(now time.Time) []duty.Check {
-	at := h.now()
+	at, socket := h.now(), h.kernel.look(h.metrics.socketDropped)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	checks := [numChecks]duty.Check{
@@ -28,7 +30,9 @@ func (h *Hub) Checks(now time.Time) []duty.Check {
 		checkNetwork: {Name: "hub-network", State: duty.OK},
 		checkKey:     {Name: "hub-key", Advice: true, State: duty.OK},
 		checkMembers: {Name: "hub-members", Advice: true, State: duty.OK},
+		checkSocket:  {Name: "hub-socket", Advice: true, State: duty.OK},
 	}
+	socket.judge(&checks[checkSocket])
 	if h.listener == nil {
 		c := &checks[checkBound]
 		c.State, c.Reason = duty.Failing, "not-bound"

@@ -48,10 +48,10 @@
 // # Lock order
 //
 // Hub.applying, then Hub.mu, then an outlet's mu, or that of a gate, or a seat's
-// echoMu; the last three are leaves. The packet path takes no lock but an outlet's:
-// it reads the table and the routes from atomic pointers. No table is compiled and
-// no connection closed under Hub.mu. Hub.telling is held while events are published,
-// and is taken with no other lock held.
+// echoMu, or a socketWatch's mu; the last four are leaves. The packet path takes no
+// lock but an outlet's: it reads the table and the routes from atomic pointers. No
+// table is compiled and no connection closed under Hub.mu. Hub.telling is held while
+// events are published, and is taken with no other lock held.
 //
 // # Limits
 //

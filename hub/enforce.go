@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"serve.zone/relay/contract"
+	"serve.zone/relay/duty/failpoint"
 	"serve.zone/relay/hub/policy"
 	"serve.zone/relay/hub/tunnel"
 )
@@ -99,6 +100,7 @@ func (h *Hub) barrier(t *policy.Table, over []leaver) <-chan struct{} {
 	}
 	h.workers.Go(func() {
 		defer close(done)
+		failpoint.Reach(failpoint.NetworkFenced)
 		endAll(over)
 		if len(waits) == 0 {
 			return

@@ -1,12 +1,31 @@
 package hub
 
-import "net/netip"
+import (
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/quic-go/quic-go"
+)
 
 // gate bounds the connections that are half open (design §5.1). It belongs to one
 // goroutine at a time.
 type gate struct {
 	total   int
 	subnets map[netip.Prefix]int
+	waiting []*place // whose connection can be closed
+}
+
+// place is one of the places for connections that are half open.
+type place struct {
+	address netip.Addr
+	since   time.Time
+
+	// Guarded by Hub.gateMu.
+	conn *quic.Conn // nil as long as the connection cannot be closed
+	left bool       // it is free, or another connection's
+	lost bool       // it was taken for another connection
 }
 
 func newGate() gate { return gate{subnets: map[netip.Prefix]int{}} }
@@ -33,6 +52,41 @@ func (g *gate) admit(a netip.Addr) (handshakeEnd, bool) {
 	g.total++
 	g.subnets[subnet]++
 	return 0, true
+}
+
+// take takes the place of another connection where a bound keeps one from an address out,
+// and returns it; nil where there is room, or no place that can be taken. Which it is is
+// drawn: whoever fills the places loses them as fast as he comes, and a node that needs
+// its own for moments mostly keeps it.
+func (g *gate) take(a netip.Addr) *place {
+	subnet := subnetOf(a)
+	crowded := g.subnets[subnet] >= maxHalfOpenOfOne
+	if !crowded && g.total < maxHalfOpen {
+		return nil
+	}
+	from := rand.IntN(max(len(g.waiting), 1))
+	for i := range g.waiting {
+		p := g.waiting[(from+i)%len(g.waiting)]
+		if !crowded || subnetOf(p.address) == subnet {
+			g.leave(p)
+			p.lost = true
+			return p
+		}
+	}
+	return nil
+}
+
+// leave gives a place back, and reports whether it was held until now.
+func (g *gate) leave(p *place) bool {
+	if p.left {
+		return false
+	}
+	p.left = true
+	if i := slices.Index(g.waiting, p); i >= 0 {
+		g.waiting = slices.Delete(g.waiting, i, i+1)
+	}
+	g.release(p.address)
+	return true
 }
 
 // release gives the place of a connection back.

@@ -11,6 +11,7 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"serve.zone/relay/contract"
+	"serve.zone/relay/duty/failpoint"
 	"serve.zone/relay/duty/field"
 	"serve.zone/relay/hub/network"
 	"serve.zone/relay/hub/policy"
@@ -35,8 +36,12 @@ func (h *Hub) serve(conn *quic.Conn) {
 	}()
 	parts.Go(func() { h.guarded(conn, func() { h.read(conn, &confirmed) }) })
 
+	h.hold(p, conn)
 	s, control, how, node := h.shake(conn, p)
 	h.leave(p)
+	if how != endConfirmed && h.lost(p) {
+		how = endDisplaced
+	}
 	h.ended(how, node, field.NetAddr(conn.RemoteAddr()))
 	if how != endConfirmed {
 		conn.CloseWithError(how.code().QUIC(), how.code().String())
@@ -118,7 +123,11 @@ func (h *Hub) shake(conn *quic.Conn, p *place) (s *session, control *tunnel.Cont
 	if _, err := control.Next(); err != nil { // always the confirmation
 		return nil, nil, endFor(err), member.NodeID
 	}
+	if !h.leave(p) { // the connection is being closed, and must not take the member's place
+		return nil, nil, endGone, member.NodeID
+	}
 	stream.SetDeadline(time.Time{})
+	failpoint.Reach(failpoint.MemberConfirmed)
 	s, how = h.claim(member.ID, conn, stream)
 	return s, control, how, member.NodeID
 }

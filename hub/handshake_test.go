@@ -1,17 +1,12 @@
 package hub
 
 import (
-	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/quic-go/quic-go"
 
 	"serve.zone/relay/hub/network/networktest"
 	"serve.zone/relay/hub/policy"
@@ -171,7 +166,7 @@ func TestR65_ExpiryIsEnforcedByTheHub(t *testing.T) {
 	}
 }
 
-// A wall clock that is set beyond the end ends the membership within a second, and
+// R65: a wall clock that is set beyond the end ends the membership within a second, and
 // no packet passes meanwhile.
 func TestR65_AClockThatIsSetForwardEndsMemberships(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -318,91 +313,6 @@ func TestDatagramsBeforeTheConfirmationAreDropped(t *testing.T) {
 			t.Errorf("b got %v, %d early", got, r.metrics.early.Value())
 		}
 	})
-}
-
-// Connections that are half open are bounded, all together and of one /24, and a
-// member from elsewhere gets in beside a flood of one neighbourhood.
-func TestHalfOpenConnectionsAreBounded(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := newRig(t)
-		r.cloudly().must(netOf(1, 2))
-		var retries atomic.Int64
-		r.net.watch(func(from, _ netip.AddrPort, b []byte) bool {
-			if from == r.Addr() && b[0]&0xf0 == 0xf0 { // RFC 9000 §17.2.5
-				retries.Add(1)
-			}
-			return false
-		})
-		flood := func(i int, from string) error {
-			_, err := r.dialIt(1000+i, func(d *dialling) {
-				d.from = from
-				d.stop = func(*node) bool { return false }
-			})
-			return err
-		}
-		for i := range maxHalfOpenOfOne {
-			if i == maxHalfOpenOfOne/2 && retries.Load() != 0 {
-				t.Error("an address had to prove itself below half the bound")
-			}
-			if err := flood(i, fmt.Sprintf("203.0.113.%d:0", i+1)); err != nil {
-				t.Fatalf("connection %d: %v", i, err)
-			}
-		}
-		if retries.Load() == 0 {
-			t.Error("no address had to prove itself above half the bound")
-		}
-		var refused *quic.TransportError
-		if err := flood(99, "203.0.113.200:0"); !errors.As(err, &refused) || refused.ErrorCode != quic.ConnectionRefused {
-			t.Errorf("one more of the neighbourhood: %v", err)
-		}
-		// Each of the packets of its first message is refused.
-		if r.handshakes(endSubnetFull) == 0 || r.status().HalfOpen != maxHalfOpenOfOne {
-			t.Errorf("%d refused, %d half open", r.handshakes(endSubnetFull), r.status().HalfOpen)
-		}
-		r.dial(0)
-		for i := range maxHalfOpen - maxHalfOpenOfOne {
-			if err := flood(100+i, fmt.Sprintf("100.64.%d.1:0", i)); err != nil && i < 100 {
-				t.Fatalf("connection %d: %v", i, err)
-			}
-		}
-		if half := r.status().HalfOpen; half > maxHalfOpen {
-			t.Errorf("%d half open", half)
-		}
-		time.Sleep(handshakeLimit + time.Second)
-		synctest.Wait()
-		if half := r.status().HalfOpen; half != 0 {
-			t.Errorf("%d half open after their time", half)
-		}
-		r.dial(1)
-		if len(r.eventsOf(HandshakeRefused)) > 4 {
-			t.Errorf("%d events", len(r.eventsOf(HandshakeRefused)))
-		}
-	})
-}
-
-// Above half the bound an address has to prove that it is there: by a Retry.
-func TestRetryAboveHalfTheBound(t *testing.T) {
-	g := newGate()
-	for i := range maxHalfOpenOfOne/2 - 1 {
-		g.admit(addr(t, fmt.Sprintf("203.0.113.%d", i)))
-	}
-	if g.strained(addr(t, "203.0.113.77")) {
-		t.Error("strained below half")
-	}
-	g.admit(addr(t, "203.0.113.99"))
-	if !g.strained(addr(t, "203.0.113.77")) || g.strained(addr(t, "198.51.100.1")) {
-		t.Error("half of one neighbourhood")
-	}
-	for i := range maxHalfOpen {
-		g.admit(addr(t, fmt.Sprintf("10.%d.0.1", i)))
-	}
-	if how, ok := g.admit(addr(t, "192.0.2.1")); ok || how != endFull || !g.strained(addr(t, "192.0.2.1")) || g.total != maxHalfOpen {
-		t.Errorf("%v, %d", how, g.total)
-	}
-	g.release(addr(t, "203.0.113.1"))
-	if _, ok := g.admit(addr(t, "192.0.2.1")); !ok {
-		t.Error("a place that was given back is not given again")
-	}
 }
 
 func addr(t *testing.T, text string) netip.Addr { t.Helper(); return netip.MustParseAddr(text) }

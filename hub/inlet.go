@@ -29,7 +29,7 @@ func (h *Hub) read(conn *quic.Conn, confirmed *atomic.Pointer[session]) {
 		if s.over() {
 			return
 		}
-		s.receive(datagram, time.Now())
+		s.receive(datagram, h.moment())
 	}
 }
 

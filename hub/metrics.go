@@ -17,6 +17,7 @@ type metrics struct {
 	datagrams  *duty.By[tunnel.JoinResult, duty.Counter]
 
 	packets, bytes, echoes, early *duty.Counter
+	socketDropped                 *duty.Counter
 }
 
 // joinResults is how many results there are of taking a datagram.
@@ -52,7 +53,9 @@ func (h *Hub) newMetrics() metrics {
 		packets:    m.Counter("relay_hub_relayed_packets_total", "Packets of members that were handed to the tunnel of another."),
 		bytes:      m.Counter("relay_hub_relayed_bytes_total", "Their bytes."),
 		echoes:     m.Counter("relay_hub_answered_echoes_total", "ICMP echo requests to the hub that were answered."),
-		early:      m.Counter("relay_hub_early_datagrams_total", "Datagrams that came before their connection was confirmed, and were dropped."),
+		socketDropped: m.Counter("relay_hub_socket_dropped_packets_total",
+			"UDP packets that the kernel dropped because the hub's socket had no room, looked at every second; always 0 where the system does not say."),
+		early: m.Counter("relay_hub_early_datagrams_total", "Datagrams that came before their connection was confirmed, and were dropped."),
 	}
 }
 

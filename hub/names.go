@@ -33,6 +33,7 @@ const (
 	endOtherALPN                 // TLS: another protocol
 	endFull                      // too many are half open
 	endSubnetFull                // too many of one /24 are half open
+	endDisplaced                 // it gave way to another when too many were half open
 	endDraining                  // the relay is about to stop
 	endFault                     // a mistake of this program
 	handshakeEnds                // how many there are
@@ -43,7 +44,7 @@ var handshakeEndNames = [handshakeEnds]string{
 	endExpired: "expired", endNoNetwork: "no-network", endNotAuthentic: "not-authentic",
 	endIncompatible: "incompatible", endProtocol: "protocol", endTimeout: "timeout", endGone: "gone",
 	endNoHybrid: "tls-no-hybrid", endOtherALPN: "tls-other-protocol", endFull: "too-many",
-	endSubnetFull: "too-many-of-one-subnet", endDraining: "draining", endFault: "fault",
+	endSubnetFull: "too-many-of-one-subnet", endDisplaced: "displaced", endDraining: "draining", endFault: "fault",
 }
 
 // String returns the name of the end.
@@ -65,7 +66,7 @@ func (e handshakeEnd) code() tunnel.CloseCode {
 		return tunnel.CloseProtocol
 	case endTimeout:
 		return tunnel.CloseTimeout
-	case endFull, endSubnetFull:
+	case endFull, endSubnetFull, endDisplaced:
 		return tunnel.CloseBusy
 	case endDraining:
 		return tunnel.CloseDraining

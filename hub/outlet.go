@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"context"
 	"errors"
 	"sync"
 
@@ -59,12 +60,21 @@ func (o *outlet) bar(t *policy.Table, to policy.ID, now network.Instant) <-chan 
 	return o.passed
 }
 
-// close drops what waits. Whoever waits for a fence waits no more.
+// close drops what waits. Whoever waits for a fence waits no more. It may be called
+// again.
 func (o *outlet) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
 	o.pass()
+	signal(o.wake)
+}
+
+// trim gives up memory that an empty queue does not need now.
+func (o *outlet) trim() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.queue.trim()
 }
 
 func (o *outlet) pass() {
@@ -103,7 +113,6 @@ func (s *session) take(done int) (e entry, w work) {
 		}
 		e, ok := o.queue.pop()
 		if !ok {
-			o.queue.trim()
 			if o.handed.added < o.fence {
 				return entry{}, fill
 			}
@@ -163,9 +172,11 @@ func (s *session) judgeAgain(e *entry) (why policy.Reason, ok bool) {
 	return 0, true
 }
 
-// send hands to QUIC what waits, until the session is over. SendDatagram waits while
-// QUIC's queue is full: for this member alone.
+// send hands to QUIC what waits, until the outlet is closed, as it is when the
+// connection ends. SendDatagram waits while QUIC's queue is full: for this member
+// alone.
 func (s *session) send() {
+	defer context.AfterFunc(s.conn.Context(), s.out.close)()
 	bufs := [2][]byte{make([]byte, 0, tunnel.MaxInnerMTU), make([]byte, 0, tunnel.MaxInnerMTU)}
 	done := 0
 	for {
@@ -182,11 +193,7 @@ func (s *session) send() {
 				s.out.close()
 			}
 		case rest:
-			select {
-			case <-s.out.wake:
-			case <-s.conn.Context().Done():
-				s.out.close()
-			}
+			<-s.out.wake
 		case finish:
 			return
 		}

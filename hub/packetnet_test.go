@@ -6,23 +6,89 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
 
 // packetNet is a packet network inside the process, on which fake time advances. A
-// datagram takes delay to arrive, and a test may look at each and lose it.
+// datagram takes delay to arrive, and a test may look at each and lose it, or say when and
+// how often it arrives.
 type packetNet struct {
 	delay time.Duration
 
 	mu      sync.Mutex
 	sockets map[netip.AddrPort]*memSocket
 	tap     func(from, to netip.AddrPort, b []byte) (lost bool)
+	fate    func(flight) []time.Duration
+	sent    map[[2]netip.AddrPort]int
+	seen    map[netip.AddrPort]netip.AddrPort // a socket's address, as others see it
+	behind  map[netip.AddrPort]netip.AddrPort // and back
 	port    uint16
 }
 
 func newPacketNet() *packetNet {
-	return &packetNet{delay: time.Millisecond, sockets: map[netip.AddrPort]*memSocket{}}
+	return &packetNet{
+		delay: time.Millisecond, sockets: map[netip.AddrPort]*memSocket{}, sent: map[[2]netip.AddrPort]int{},
+		seen: map[netip.AddrPort]netip.AddrPort{}, behind: map[netip.AddrPort]netip.AddrPort{},
+	}
+}
+
+// flight is one datagram that was sent.
+type flight struct {
+	from, to netip.AddrPort // the sockets
+	number   int            // from 1, of those from one to the other
+	bytes    []byte
+}
+
+// decide has a function say of every datagram after which times it arrives: never, where
+// there is none.
+func (n *packetNet) decide(fate func(flight) []time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.fate = fate
+}
+
+// rebind gives a socket another address in the eyes of all others, as a NAT does that has
+// forgotten it. What is sent to the one before is lost.
+func (n *packetNet) rebind(socket, as netip.AddrPort) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.behind, n.seen[socket])
+	n.seen[socket], n.behind[as] = as, socket
+}
+
+// forge delivers a datagram that claims to come from an address.
+func (n *packetNet) forge(from, to netip.AddrPort, b []byte) {
+	n.mu.Lock()
+	peer := n.sockets[to]
+	n.mu.Unlock()
+	if peer != nil {
+		peer.take(from, b, n.delay)
+	}
+}
+
+// route returns the socket behind an address, nil for none, what is seen of the sender, and
+// when the datagram arrives.
+func (n *packetNet) route(from, to netip.AddrPort, b []byte) (peer *memSocket, source netip.AddrPort, delays []time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	source = from
+	if as, ok := n.seen[from]; ok {
+		source = as
+	}
+	if socket, ok := n.behind[to]; ok {
+		to = socket
+	} else if _, hidden := n.seen[to]; hidden {
+		return nil, source, nil
+	}
+	delays = []time.Duration{n.delay}
+	if n.fate != nil {
+		pair := [2]netip.AddrPort{from, to}
+		n.sent[pair]++
+		delays = n.fate(flight{from, to, n.sent[pair], b})
+	}
+	return n.sockets[to], source, delays
 }
 
 // watch has a function see every datagram; it decides which are lost.
@@ -76,7 +142,7 @@ const socketHolds = 4096
 func (s *memSocket) WriteTo(b []byte, to net.Addr) (int, error) {
 	dst := to.(*net.UDPAddr).AddrPort()
 	s.net.mu.Lock()
-	peer, tap := s.net.sockets[dst], s.net.tap
+	tap := s.net.tap
 	s.net.mu.Unlock()
 	s.mu.Lock()
 	closed := s.closed
@@ -84,16 +150,30 @@ func (s *memSocket) WriteTo(b []byte, to net.Addr) (int, error) {
 	if closed {
 		return 0, net.ErrClosed
 	}
-	if tap != nil && tap(s.at, dst, b) || peer == nil {
+	if tap != nil && tap(s.at, dst, b) {
 		return len(b), nil
 	}
-	peer.mu.Lock()
-	if len(peer.waiting) < socketHolds {
-		peer.waiting = append(peer.waiting, memPacket{s.at, append([]byte(nil), b...), time.Now().Add(s.net.delay)})
+	if peer, source, delays := s.net.route(s.at, dst, b); peer != nil {
+		for _, delay := range delays {
+			peer.take(source, b, delay)
+		}
 	}
-	peer.mu.Unlock()
-	signal(peer.wake)
 	return len(b), nil
+}
+
+// take holds a datagram until it arrives.
+func (s *memSocket) take(from netip.AddrPort, b []byte, delay time.Duration) {
+	p := memPacket{from, append([]byte(nil), b...), time.Now().Add(delay)}
+	s.mu.Lock()
+	if len(s.waiting) < socketHolds {
+		at := len(s.waiting)
+		for at > 0 && s.waiting[at-1].due.After(p.due) {
+			at--
+		}
+		s.waiting = slices.Insert(s.waiting, at, p)
+	}
+	s.mu.Unlock()
+	signal(s.wake)
 }
 
 func (s *memSocket) ReadFrom(b []byte) (int, net.Addr, error) {

@@ -94,12 +94,15 @@ func (h *Hub) expire() {
 	h.flush()
 }
 
-// tend looks at the paths of all sessions, and at the parts that wait in them.
+// tend looks at the paths of all sessions, at the parts that wait in them, and at
+// memory that bursts have left behind.
 func (h *Hub) tend() {
 	now := time.Now()
+	h.kernel.look(h.metrics.socketDropped)
 	for i := range h.routes {
 		if s := h.routes[i].Load(); s != nil {
 			s.joiner.Expire(now)
+			s.out.trim()
 			if s.measure() {
 				s.tellSize()
 			}

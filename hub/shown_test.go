@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"serve.zone/relay/duty"
-	"serve.zone/relay/hub/policy"
 	"serve.zone/relay/hub/tunnel"
 	"serve.zone/relay/typedsocket"
 )
@@ -117,19 +116,6 @@ func TestChecks(t *testing.T) {
 		r.stop()
 		if got := state(); !strings.Contains(got, "hub-bound=not-bound") {
 			t.Errorf("closed: %q", got)
-		}
-	})
-}
-
-func TestExplainSpeaksOfTheNetworkInForce(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := newRig(t)
-		r.cloudly().must(netOf(1, 2, 0, 1))
-		if x := r.Explain(netip.MustParseAddr(ip(0)), netip.MustParseAddr(ip(1))); x.Action != policy.Relay || x.Revision != 1 {
-			t.Errorf("%+v", x)
-		}
-		if x := r.Explain(netip.MustParseAddr(ip(1)), netip.MustParseAddr(ip(0))); x.Reason != policy.NoGrant {
-			t.Errorf("%+v", x)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"net/netip"
 	"time"
 
 	"serve.zone/relay/hub/network"
@@ -21,8 +20,18 @@ type Status struct {
 	HalfOpen  int    `json:"halfOpenConnections"` // whose handshake is under way
 	InnerMTU  int    `json:"innerMtu"`            // the largest packet of a member, in bytes
 
+	Socket  *Socket      `json:"socket"`  // null before the hub is bound, and where the system does not say
 	Network *Network     `json:"network"` // null while none is held
 	Members []Membership `json:"members"` // of the network in force, ordered by node; never nil
+}
+
+// Socket is what the kernel says of the hub's UDP socket. What it adds to buffers for
+// itself counts: on Linux a buffer is twice what was asked for.
+type Socket struct {
+	ReceiveBuffer  int    `json:"receiveBufferBytes"`
+	SendBuffer     int    `json:"sendBufferBytes"`
+	WantedBuffer   int    `json:"wantedBufferBytes"` // of each; a smaller one loses packets in a burst
+	DroppedPackets uint64 `json:"droppedPackets"`    // that came and had no room
 }
 
 // Network is the network in force.
@@ -89,11 +98,12 @@ func (h *Hub) Status() any {
 	h.gateMu.Lock()
 	half := h.gate.total
 	h.gateMu.Unlock()
-	now := h.now()
+	now, socket := h.now(), h.kernel.look(h.metrics.socketDropped)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.table.Load()
 	s := Status{
+		Socket:    socket,
 		PublicKey: h.key.Public().String(), Ephemeral: h.ephemeral, Attached: h.attached, Draining: h.draining,
 		Suspended: h.suspended(now), HalfOpen: half, InnerMTU: int(h.terms.InnerMTU),
 		Network: h.shownNetwork(t), Members: []Membership{},
@@ -172,10 +182,4 @@ func (s *session) shown() *Session {
 		x.Address = from.String()
 	}
 	return x
-}
-
-// Explain says what the network in force does with packets from one address to
-// another, and by which rule.
-func (h *Hub) Explain(from, to netip.Addr) policy.Explanation {
-	return h.table.Load().Explain(from, to, h.now())
 }

@@ -32,9 +32,12 @@ type Config struct {
 	Metrics []*duty.Metrics
 	// Events is what /events reads, and where the operator publishes EventKinds.
 	Events *duty.Events
-	Build  Build
-	Wall   func() time.Time // time.Now if nil; its time at New is shown as the start
-	Log    *duty.Logger
+	// Explain says what the hub does with packets from one address to another; nil
+	// means that the relay has no hub. It must not block.
+	Explain func(from, to netip.Addr) Explanation
+	Build   Build
+	Wall    func() time.Time // time.Now if nil; its time at New is shown as the start
+	Log     *duty.Logger
 }
 
 // Build says what program this is. An empty text is shown as "unknown".

@@ -14,6 +14,9 @@
 //	/events            a duty.Page; ?fromSeq=N&limit=N&wait=SECONDS
 //	/metrics           what the duties count, Go runtime and process included,
 //	                   in the formats of Prometheus
+//	/explain           an Explanation: which rule of the hub's network admits or
+//	                   drops a packet ?from=ADDRESS&to=ADDRESS, for peers with a
+//	                   loopback address only; 404 and no-hub where there is none
 //	/debug/pprof/      profiles, for peers with a loopback address only
 //	/                  this list
 //
@@ -33,7 +36,7 @@
 //
 // It shows nothing of contract §18. Of a request only its path, a few parameters
 // and headers are read; nothing of it is repeated in an answer, a log line, an
-// event or a label. There is no access log. A body is never read: a request with
+// event or a label, but that /explain says which addresses it speaks of. There is no access log. A body is never read: a request with
 // one is refused and its connection ends.
 //
 // It serves no name: a Host header that is neither an address nor localhost is
@@ -46,9 +49,9 @@
 //
 // # Trust
 //
-// Who reaches the address reads the relay's state; there is no login. Profiles
-// are bound to the address of the connection, so a proxy on the same machine must
-// not hand on /debug/.
+// Who reaches the address reads the relay's state; there is no login. Profiles and
+// explanations are bound to the address of the connection, so a proxy on the same
+// machine must not hand on /debug/ and /explain.
 //
 // # Goroutines
 //

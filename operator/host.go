@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"net/http"
 	"net/netip"
 	"strings"
 )
@@ -37,3 +38,22 @@ func isLoopback(remote string) bool {
 	a, err := netip.ParseAddrPort(remote)
 	return err == nil && a.Addr().Unmap().IsLoopback()
 }
+
+// isFromHere refuses a request for what is not everybody's, unless it comes from this
+// machine and from no page of another site.
+func isFromHere(w http.ResponseWriter, r *http.Request, what string) bool {
+	switch {
+	case !isLoopback(r.RemoteAddr):
+		say(w, http.StatusForbidden, what+" are for peers with a loopback address")
+		return false
+	case !isOwnFetch(r.Header.Get("Sec-Fetch-Site")):
+		// A page of another site cannot read the answer, but could have it made.
+		say(w, http.StatusForbidden, what+" are not for pages of other sites")
+		return false
+	}
+	return true
+}
+
+// isOwnFetch judges what a browser says of where a request comes from (Fetch
+// Metadata). Other clients say nothing.
+func isOwnFetch(site string) bool { return site == "" || site == "none" || site == "same-origin" }

@@ -18,13 +18,7 @@ import (
 // net/http/pprof puts itself into http.DefaultServeMux when it is imported, shows
 // the command line and prints arguments of functions.
 func (o *Operator) serveProfile(w http.ResponseWriter, r *http.Request) outcome {
-	switch {
-	case !isLoopback(r.RemoteAddr):
-		say(w, http.StatusForbidden, "profiles are for peers with a loopback address")
-		return forbidden
-	case !isOwnFetch(r.Header.Get("Sec-Fetch-Site")):
-		// A page of another site cannot read the answer, but could have it made.
-		say(w, http.StatusForbidden, "profiles are not for pages of other sites")
+	if !isFromHere(w, r, "profiles") {
 		return forbidden
 	}
 	q, err := readQuery(r)
@@ -43,10 +37,6 @@ func (o *Operator) serveProfile(w http.ResponseWriter, r *http.Request) outcome 
 		return o.dump(w, q, pprof.Lookup(name))
 	}
 }
-
-// isOwnFetch judges what a browser says of where a request comes from (Fetch
-// Metadata). Other clients say nothing.
-func isOwnFetch(site string) bool { return site == "" || site == "none" || site == "same-origin" }
 
 func profileIndex() string {
 	lines := []string{"profile?seconds=N", "trace?seconds=N"}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 )
@@ -49,4 +50,14 @@ func (q query) flag(name string) (bool, error) {
 		}
 	}
 	return false, fmt.Errorf("%s must be given once, alone or as true or false", name)
+}
+
+// address reads an IP address.
+func (q query) address(name string) (netip.Addr, error) {
+	if len(q.values[name]) == 1 {
+		if text := q.values[name][0]; isAddress(text) {
+			return netip.ParseAddr(text)
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("%s must be given once, as an IP address", name)
 }

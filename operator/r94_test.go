@@ -113,7 +113,7 @@ func TestR94_NothingOfARequestIsRepeated(t *testing.T) {
 	})
 }
 
-// A duty's panic and a duty's texts that are no names are in nobody's answer.
+// R94: a duty's panic and a duty's texts that are no names are in nobody's answer.
 func TestR94_NothingOfAPanicIsShown(t *testing.T) {
 	carriertest.Bubble(t, func(t *testing.T) {
 		secret := "clusterRelayToken_" + mark + "_" + strings.Repeat("9f3b", 16)

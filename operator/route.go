@@ -12,6 +12,7 @@ const (
 	routeStatus
 	routeEvents
 	routeMetrics
+	routeExplain
 	routeProfile
 	routeNothing
 	routes // how many there are
@@ -19,7 +20,7 @@ const (
 
 var routeNames = [routes]string{
 	routeIndex: "index", routeLive: "live", routeReady: "ready", routeStatus: "status",
-	routeEvents: "events", routeMetrics: "metrics", routeProfile: "profile", routeNothing: "nothing",
+	routeEvents: "events", routeMetrics: "metrics", routeExplain: "explain", routeProfile: "profile", routeNothing: "nothing",
 }
 
 // String returns the route's name.
@@ -46,6 +47,8 @@ func routeOf(path string) route {
 		return routeEvents
 	case "/metrics":
 		return routeMetrics
+	case "/explain":
+		return routeExplain
 	}
 	if strings.HasPrefix(path, profilePrefix) {
 		return routeProfile

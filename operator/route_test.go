@@ -31,6 +31,9 @@ func TestRoutes(t *testing.T) {
 		{"/status", 200, "application/json", `{"schema":1,`, routeStatus, served},
 		{"/events", 200, "application/json", `{"events":[{"seq":1,`, routeEvents, served},
 		{"/metrics", 200, "text/plain; version=0.0.4; charset=utf-8; escaping=underscores", "# HELP go_gc_duration_seconds", routeMetrics, served},
+		{"/explain?from=10.0.0.1&to=10.1.0.1", 404, "application/json", `{"error":"no-hub","hint":"`, routeExplain, notFound},
+		{"/explain", 400, text, "from must be given once, as an IP address\n", routeExplain, misused},
+		{"/explain/", 404, text, nothing, routeNothing, notFound},
 		{"/debug/pprof/", 200, text, "profile?seconds=N\ntrace?seconds=N\nallocs?debug=1\n", routeProfile, served},
 		{"/debug/pprof/heap", 200, binary, "\x1f\x8b", routeProfile, served},
 		{"/debug/pprof/goroutine?debug=1", 200, text, "goroutine profile: total ", routeProfile, served},
@@ -180,6 +183,7 @@ func TestBadParameters(t *testing.T) {
 	}
 	verbose := "verbose must be given once, alone or as true or false\n"
 	format := "format must be given once, as text or json\n"
+	from := "from must be given once, as an IP address\n"
 	pairs := "the query is not one of name=value pairs\n"
 	tests := []struct{ target, want string }{
 		{"/events?fromSeq=", events["fromSeq"]},
@@ -209,6 +213,17 @@ func TestBadParameters(t *testing.T) {
 		{"/debug/pprof/heap?gc=yes", "gc" + number + "0 to 1\n"},
 		{"/debug/pprof/heap?seconds=1", "seconds is a parameter of profile and trace alone\n"},
 		{"/debug/pprof/?%zz", pairs},
+		{"/explain?%zz", pairs},
+		{"/explain?to=10.0.0.1", from},
+		{"/explain?from=&to=10.0.0.1", from},
+		{"/explain?from=node-a&to=10.0.0.1", from},
+		{"/explain?from=10.0.0.1/32&to=10.0.0.1", from},
+		{"/explain?from=10.0.0.01&to=10.0.0.1", from},
+		{"/explain?from=10.0.0.1:80&to=10.0.0.1", from},
+		{"/explain?from=fe80::1%25eth0&to=10.0.0.1", from},
+		{"/explain?from=10.0.0.1&from=10.0.0.1&to=10.0.0.1", from},
+		{"/explain?from=10.0.0.1", strings.Replace(from, "from", "to", 1)},
+		{"/explain?from=10.0.0.1&to=x", strings.Replace(from, "from", "to", 1)},
 	}
 	carriertest.Bubble(t, func(t *testing.T) {
 		r := newRig(t)

@@ -99,6 +99,8 @@ func (o *Operator) dispatch(w http.ResponseWriter, r *http.Request, to route) ou
 		return o.serveReady(w, r)
 	case routeEvents:
 		return o.serveEvents(w, r)
+	case routeExplain:
+		return o.serveExplain(w, r)
 	case routeProfile:
 		return o.serveProfile(w, r)
 	case routeStatus:
@@ -127,4 +129,6 @@ const index = `cluster relay, operator endpoint
 /status        what every duty tells, as JSON
 /events        what happened, as JSON; ?fromSeq=N&limit=N&wait=SECONDS
 /metrics       what every duty counts, for Prometheus
+/explain       which rule admits or drops a packet, as JSON, for peers on this machine;
+               ?from=ADDRESS&to=ADDRESS
 /debug/pprof/  profiles, for peers on this machine`

@@ -1,23 +1,25 @@
 // Command relay is the program: the line between an operator and package
-// appliance. It reads the command line, gives the appliance the real network and
-// clock, turns signals into what the appliance understands, and exits with a code
-// that tells how it ended.
+// appliance, and between a node's operator and package hub/node. It reads the command
+// line, gives what it runs the real network and clock, turns signals into what that
+// understands, and exits with a code that tells how it ended.
 //
 // # What it promises
 //
-// Verbs are serve, version and help. `relay help serve` lists every setting that
-// has a flag, out of the one table of package config; kong is given that table's
-// flags and judges none of their values.
+// Each verb is a file of its own that meets the interface verb, and a place in the
+// list of verbs; `relay help` is made of that list. `relay help serve` lists every
+// setting that has a flag, out of the one table of package config; kong is given that
+// table's flags and judges none of their values, nor those of any other verb.
 //
 // Exit codes: 0 clean, 1 the configuration is not valid, 2 could not start or
 // could not go on, 3 ended by a second signal, 64 the command line was not
 // understood (EX_USAGE of sysexits.h).
 //
-// The first SIGTERM or SIGINT begins the drain, a second one ends the process at
-// once. SIGHUP reads the credential, the certificate and Cloudly's authorities
-// again and never ends the process; behind a reload that runs one waits, whatever
-// number of signals came. A closed standard error ends nothing either: SIGPIPE is ignored, and
-// the log counts what it lost.
+// Two verbs run until a signal: serve a relay, node a member of its hub. Of both the
+// first SIGTERM or SIGINT begins the end, a second one ends the process at once. SIGHUP
+// reads files again (a relay's credential, certificate and authorities of Cloudly; a
+// node's credential) and never ends the process; behind a reload that runs one waits,
+// whatever number of signals came. A closed standard error ends nothing either: SIGPIPE
+// is ignored, and the log counts what it lost.
 //
 // Where NOTIFY_SOCKET is set, systemd is told READY=1 once the listeners are
 // bound, whether or not Cloudly is there, and STOPPING=1 when a signal ends it. It
@@ -50,16 +52,17 @@
 //
 // # What it never does
 //
-// It decides nothing that is carried, opens no file but the configuration's, and
-// sets neither GOMAXPROCS nor GOMEMLIMIT: the runtime reads the limits of cgroups
-// itself. No state of its own is global; what a process shares anyway (signals,
-// the default loggers, its dumpability) is taken by serve alone and given back
-// where that can be.
+// It decides nothing that is carried, opens no file but the configuration's, a node's
+// credential and the key that keygen makes, and sets neither GOMAXPROCS nor GOMEMLIMIT:
+// the runtime reads the limits of cgroups itself. No state of its own is global; what a process shares anyway (signals,
+// the default loggers, its dumpability) is taken by verbs that hold a secret alone and
+// given back where that can be.
 //
 // # Goroutines and limits
 //
-// supervise owns one that runs the appliance, and two for what may hang on the
-// outside (asides): one tells the service manager, one reloads. stopWait bounds the
-// end after a signal, asideWait and flushWait what is waited for behind it. There
-// are no locks.
+// supervise owns one that runs the appliance or the member, and two for what may hang on
+// the outside (asides): one tells the service manager, one reloads. stopWait bounds the
+// end after a signal, asideWait and flushWait what is waited for behind it. A member
+// owns one that watches its credential and one that runs its ports, which have both
+// ended when its Run returns. There are no locks.
 package main

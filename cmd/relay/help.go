@@ -1,6 +1,6 @@
 package main
 
-import "serve.zone/relay/config"
+import "fmt"
 
 const aboutRelay = `relay stands between the nodes of a cluster and their control plane, Cloudly. It
 keeps one outbound WebSocket to Cloudly, over which every node's session travels;
@@ -10,32 +10,11 @@ carries, and never widen it.
 usage: relay VERB [FLAGS]
 
 verbs:
-  serve      run the relay until a signal ends it
-  version    say which release this is (--json for programs)
-  help       explain the relay, or a verb: relay help serve
+`
 
+const aboutExits = `
 exit codes: 0 clean, 1 the configuration is not valid, 2 could not start or could
 not go on, 3 ended by a second signal, 64 the command line was not understood
-`
-
-const aboutServe = `usage: relay serve [FLAGS]
-
-Runs the relay. Whether Cloudly is there or not, it waits; /readyz of the operator
-endpoint says what for. SIGTERM and SIGINT end it within ten seconds, a second one
-at once. SIGHUP reads the credential, the certificate and Cloudly's authorities
-again.
-
-A flag wins over the environment, the environment over the file, the file over the
-default. Secrets stand in files of their own and nowhere else. The file named by
---config has the same keys as the flags, and under "protocol" some that only it
-can have: see docs/configuration.md.
-
-`
-
-const aboutVersion = `usage: relay version [--json]
-
-Says which release this is, and the commit and the Go toolchain it was built from.
---json answers with one object: version, revision (empty when not known), go.
 `
 
 const aboutHelp = `usage: relay help [VERB]
@@ -43,15 +22,31 @@ const aboutHelp = `usage: relay help [VERB]
 Explains the relay, or one of its verbs. relay VERB --help does the same.
 `
 
-// helpText explains a verb, or the program when it is empty.
-func helpText(verb string) string {
-	switch verb {
-	case verbServe:
-		return aboutServe + config.Help()
-	case verbVersion:
-		return aboutVersion
-	case verbHelp:
-		return aboutHelp
+// helpVerb is `relay help`.
+type helpVerb struct {
+	Topic string `arg:"" optional:"" name:"verb"` // the verb to explain, empty for the program
+}
+
+func (*helpVerb) name() string    { return "help" }
+func (*helpVerb) summary() string { return "explain the relay, or a verb: relay help serve" }
+func (*helpVerb) help() string    { return aboutHelp }
+func (v *helpVerb) fields() any   { return v }
+
+// judge refuses a verb that there is not.
+func (v *helpVerb) judge() error {
+	if v.Topic != "" && verbNamed(verbs(), v.Topic) == nil {
+		return fmt.Errorf("unknown verb %s", v.Topic)
 	}
-	return aboutRelay
+	return nil
+}
+
+func (v *helpVerb) run(p process) int { return p.print(helpText(v.Topic)) }
+
+// helpText explains a verb, or the program when it is empty.
+func helpText(name string) string {
+	all := verbs()
+	if v := verbNamed(all, name); v != nil {
+		return v.help()
+	}
+	return aboutRelay + verbList(all) + aboutExits
 }

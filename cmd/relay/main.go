@@ -12,9 +12,11 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"serve.zone/relay/appliance"
+	"serve.zone/relay/duty/failpoint"
 )
 
 func main() {
+	failpoint.Attach()
 	os.Exit(run(process{
 		args: os.Args[1:], environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr,
 		open:    func(name string) (io.ReadCloser, error) { return os.Open(name) },
@@ -54,7 +56,7 @@ func seams(c appliance.Config) appliance.Config {
 	var sockets net.ListenConfig
 	dialer := net.Dialer{Control: boundUnsent} // its caller's context bounds a dial
 	c.Listen, c.ListenPacket, c.Dial = sockets.Listen, sockets.ListenPacket, dialer.DialContext
-	c.Wall = time.Now
+	c.Wall = failpoint.Wall(failpoint.Clock, time.Now)
 	return c
 }
 

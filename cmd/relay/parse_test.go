@@ -27,7 +27,7 @@ func TestParse_KeepsValues(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		want := map[string]string{}
-		args := []string{verbServe}
+		args := []string{"serve"}
 		for _, s := range settings {
 			value := rapid.String().Draw(t, s.Flag)
 			form := rapid.SampledFrom([]string{"absent", "joined", "apart", "alone"}).Draw(t, "form")
@@ -44,11 +44,15 @@ func TestParse_KeepsValues(t *testing.T) {
 			}
 			want[s.Flag] = value
 		}
-		c, err := parse(args)
+		v, err := parse(args, verbs())
 		if err != nil {
 			t.Fatalf("%q: %v", args, err)
 		}
-		if diff := cmp.Diff(command{verb: verbServe, flags: want}, c, cmp.AllowUnexported(command{})); diff != "" {
+		serve, ok := v.(*serveVerb)
+		if !ok {
+			t.Fatalf("%q is %s", args, v.name())
+		}
+		if diff := cmp.Diff(want, serve.given()); diff != "" {
 			t.Fatalf("%q (-want +got):\n%s", args, diff)
 		}
 	})
@@ -58,20 +62,21 @@ func TestParse_KeepsValues(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "serve", "serve --listen=192.0.2.1:1", "serve --allow-loopback --log-level debug", "version --json",
-		"help serve", "-h", "serve -- x", "serve --node-id=a --node-id=b", "--", "-", "serve --listen", "version -hx",
+		"help serve", "-h", "serve -- x", "node --address 10.0.0.1 --address=x --userspace", "keygen --out=a --public b", "explain --from a --to b --json", "serve --node-id=a --node-id=b", "--", "-", "serve --listen", "version -hx",
 	} {
 		f.Add(seed)
 	}
-	verbs := []string{verbServe, verbVersion, verbHelp}
 	f.Fuzz(func(t *testing.T, line string) {
 		args := strings.Split(line, " ")
-		c, err := parse(args)
+		all := verbs()
+		v, err := parse(args, all)
 		var usage *usageError
+		help, _ := v.(*helpVerb)
 		switch {
-		case err == nil && !slices.Contains(verbs, c.verb):
-			t.Errorf("%q: verb %q", args, c.verb)
-		case err == nil && c.topic != "" && !slices.Contains(verbs, c.topic):
-			t.Errorf("%q: topic %q", args, c.topic)
+		case err == nil && verbNamed(all, v.name()) == nil:
+			t.Errorf("%q: verb %q", args, v.name())
+		case help != nil && help.Topic != "" && verbNamed(all, help.Topic) == nil:
+			t.Errorf("%q: topic %q", args, help.Topic)
 		case err != nil && !errors.As(err, &usage):
 			t.Errorf("%q: %T", args, err)
 		case err != nil && (usage.text == "" || strings.ContainsAny(usage.text, "\n\x1b")):
@@ -107,7 +112,7 @@ func TestB168_SecretInArgumentsIsNeverEchoed(t *testing.T) {
 		secret := rapid.SampledFrom(secrets).Draw(t, "secret")
 		form := rapid.SampledFrom([]string{"%", "--%", "-%", "--listen=%", "--token=%", "--%=x", "x=%", "-h%", "a%b", "--"}).Draw(t, "form")
 		around := rapid.SliceOfN(rapid.SampledFrom([]string{
-			"serve", "version", "help", "--listen", "--json", "-h", "--", "bogus", "--bogus", "--allow-loopback", "--node-id",
+			"serve", "node", "keygen", "explain", "version", "help", "--listen", "--out", "--from", "--credential-file", "--json", "-h", "--", "bogus", "--bogus", "--allow-loopback", "--node-id",
 		}), 0, 4)
 		args := around.Draw(t, "before")
 		if form == "--" {
@@ -130,7 +135,7 @@ func TestB168_SecretInArgumentsIsNeverEchoed(t *testing.T) {
 // Help is made of the one table: every flag with its variables and its default.
 func TestHelpNamesEverySetting(t *testing.T) {
 	var stdout strings.Builder
-	if code := run(process{args: []string{verbServe, "--help"}, stdout: &stdout}); code != exitClean {
+	if code := run(process{args: []string{"serve", "--help"}, stdout: &stdout}); code != exitClean {
 		t.Fatalf("ended with %d", code)
 	}
 	for _, s := range config.Settings() {
@@ -146,26 +151,33 @@ func TestHelpNamesEverySetting(t *testing.T) {
 	}
 }
 
-// Help promises no verb that there is not, and leaves none out.
+// Help lists every verb once, and each can be asked for and explains itself.
 func TestHelpListsTheVerbs(t *testing.T) {
 	_, list, _ := strings.Cut(helpText(""), "verbs:\n")
 	list, _, _ = strings.Cut(list, "\n\n")
-	var verbs []string
+	var listed, names []string
 	for line := range strings.Lines(list) {
-		verbs = append(verbs, strings.Fields(line)[0])
+		listed = append(listed, strings.Fields(line)[0])
 	}
-	if diff := cmp.Diff([]string{verbServe, verbVersion, verbHelp}, verbs); diff != "" {
-		t.Errorf("verbs (-want +got):\n%s", diff)
+	for _, v := range verbs() {
+		names = append(names, v.name())
 	}
-	for _, verb := range verbs {
-		if c, err := parse([]string{verb}); err != nil || c.verb != verb {
-			t.Errorf("%s: %+v, %v", verb, c, err)
+	if diff := cmp.Diff(names, listed); diff != "" || len(names) < 3 {
+		t.Errorf("verbs (-there are +listed):\n%s", diff)
+	}
+	for _, name := range names {
+		v, err := parse([]string{name, "--help"}, verbs())
+		if help, ok := v.(*helpVerb); err != nil || !ok || help.Topic != name {
+			t.Errorf("%s --help: %+v, %v", name, v, err)
 		}
-		if c, err := parse([]string{verb, "--help"}); err != nil || c.verb != verbHelp || c.topic != verb {
-			t.Errorf("%s --help: %+v, %v", verb, c, err)
+		text := helpText(name)
+		if !strings.HasPrefix(text, "usage: relay "+name) {
+			t.Errorf("help of %s: %s", name, text)
 		}
-		if text := helpText(verb); !strings.HasPrefix(text, "usage: relay "+verb) {
-			t.Errorf("help of %s: %s", verb, text)
+		for line := range strings.Lines(text) {
+			if len(line) > 101 {
+				t.Errorf("help of %s has a line of %d characters: %s", name, len(line)-1, line)
+			}
 		}
 	}
 }

@@ -24,12 +24,17 @@ func plain(err error) string {
 	return text
 }
 
-// oneLine joins lines and replaces what a terminal would act on.
+// oneLine joins lines, bounds them, and replaces what a terminal would act on.
 func oneLine(text string) string {
 	text = strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
 	if len(text) > maximumPlain {
 		text = text[:maximumPlain] + "..."
 	}
+	return printable(text)
+}
+
+// printable replaces what a terminal would act on.
+func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r

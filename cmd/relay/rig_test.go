@@ -100,7 +100,7 @@ func newRig(t *testing.T, r *fakeRelay, flags ...string) *rig {
 	t.Helper()
 	s := &rig{t: t, relay: r, signals: make(chan os.Signal, waitingSignals), code: make(chan int, 1)}
 	s.process = process{
-		args: append(append([]string{verbServe}, validFlags...), flags...), stdout: &s.stdout, stderr: &s.stderr,
+		args: append(append([]string{"serve"}, validFlags...), flags...), stdout: &s.stdout, stderr: &s.stderr,
 		prepare: func() error { return nil },
 		signals: func() (<-chan os.Signal, func()) { return s.signals, func() {} },
 		notify: func(state string) error {

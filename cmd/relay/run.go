@@ -28,7 +28,7 @@ type process struct {
 
 	// open opens the configuration file.
 	open func(name string) (io.ReadCloser, error)
-	// prepare changes what the whole process shares, for serve.
+	// prepare changes what the whole process shares, before a secret is read.
 	prepare func() error
 	// signals subscribes to SIGTERM, SIGINT and SIGHUP; the function it returns
 	// ends that.
@@ -46,18 +46,11 @@ func run(p process) int {
 		sayInvalid(p.stderr, err)
 		return exitConfiguration
 	}
-	c, err := parse(p.args)
+	v, err := parse(p.args, verbs())
 	if err != nil {
 		return p.misused(err)
 	}
-	switch c.verb {
-	case verbServe:
-		return p.serve(c.flags)
-	case verbVersion:
-		return p.print(versionText(thisBuild(), c.json))
-	default:
-		return p.print(helpText(c.topic))
-	}
+	return v.run(p)
 }
 
 // print answers on standard output.
@@ -91,17 +84,29 @@ func say(out io.Writer, line string) { io.WriteString(out, "relay: "+line+"\n") 
 // sayInvalid says why there is no configuration, one violation a line.
 func sayInvalid(out io.Writer, err error) {
 	var invalid *config.InvalidError
-	if !errors.As(err, &invalid) {
+	var lines []string
+	more := 0
+	switch list, isList := err.(interface{ Unwrap() []error }); {
+	case errors.As(err, &invalid):
+		for _, r := range invalid.Reasons {
+			lines = append(lines, r.String())
+		}
+		more = invalid.More
+	case isList:
+		for _, one := range list.Unwrap() {
+			lines = append(lines, plain(one))
+		}
+	default:
 		say(out, "the configuration is not valid: "+plain(err))
 		return
 	}
 	var b strings.Builder
 	b.WriteString("relay: the configuration is not valid:\n")
-	for _, r := range invalid.Reasons {
-		b.WriteString("relay:   " + r.String() + "\n")
+	for _, line := range lines {
+		b.WriteString("relay:   " + line + "\n")
 	}
-	if invalid.More > 0 {
-		fmt.Fprintf(&b, "relay:   and %d more\n", invalid.More)
+	if more > 0 {
+		fmt.Fprintf(&b, "relay:   and %d more\n", more)
 	}
 	io.WriteString(out, b.String())
 }

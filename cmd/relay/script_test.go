@@ -73,3 +73,9 @@ func TestR07_OwnOffer(t *testing.T) { runScript(t, "r07_own_offer") }
 
 // R14: each address that cannot be published is refused by its own name.
 func TestR14_ListenAddress(t *testing.T) { runScript(t, "r14_listen_address") }
+
+func TestNodeAsACommand(t *testing.T) { runScript(t, "node") }
+
+func TestKeygen(t *testing.T) { runScript(t, "keygen") }
+
+func TestExplainAsACommand(t *testing.T) { runScript(t, "explain") }

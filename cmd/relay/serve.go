@@ -1,60 +1,91 @@
 package main
 
 import (
-	"context"
-	"time"
+	"io"
+	"reflect"
+	"strconv"
 
 	"serve.zone/relay/appliance"
 	"serve.zone/relay/config"
 	"serve.zone/relay/duty"
-	"serve.zone/relay/duty/field"
 )
 
-// What is waited for until the last lines were taken: long enough for a log
-// driver that is busy, and next to nothing when a second signal said "at once".
-const (
-	flushWait       = time.Second
-	forcedFlushWait = 100 * time.Millisecond
-)
+const aboutServe = `usage: relay serve [FLAGS]
 
-// serve runs a relay until a signal ends it, and returns the exit code.
-func (p process) serve(flags map[string]string) (code int) {
-	unprepared := p.prepare()
-	out := duty.NewLineWriter(p.stderr, 0)
-	defer func() {
-		wait := flushWait
-		if code == exitForced {
-			wait = forcedFlushWait
+Runs the relay. Whether Cloudly is there or not, it waits; /readyz of the operator
+endpoint says what for. SIGTERM and SIGINT end it within ten seconds, a second one
+at once. SIGHUP reads the credential, the certificate and Cloudly's authorities
+again.
+
+A flag wins over the environment, the environment over the file, the file over the
+default. Secrets stand in files of their own and nowhere else. The file named by
+--config has the same keys as the flags, and under "protocol" some that only it
+can have: see docs/configuration.md.
+
+`
+
+// serveVerb is `relay serve`. Its flags are made of the table of settings.
+type serveVerb struct {
+	settings []config.Setting
+	flags    reflect.Value // a struct with a field for each setting with a flag
+}
+
+func newServeVerb() *serveVerb {
+	v := &serveVerb{settings: config.Settings()}
+	v.flags = serveFlags(v.settings)
+	return v
+}
+
+func (*serveVerb) name() string    { return "serve" }
+func (*serveVerb) summary() string { return "run the relay until a signal ends it" }
+func (*serveVerb) help() string    { return aboutServe + config.Help() }
+func (v *serveVerb) fields() any   { return v.flags.Addr().Interface() }
+func (v *serveVerb) run(p process) int {
+	return p.daemon(func(out io.Writer) (config.Log, func(*duty.Logger) (relay, error), error) {
+		settings, report, err := config.Load(config.Sources{Flags: v.given(), Environ: p.environ, Open: p.open})
+		sayHints(out, report)
+		return settings.Log, func(log *duty.Logger) (relay, error) {
+			return p.build(appliance.Config{Settings: settings, Build: thisBuild(), Log: log})
+		}, err
+	})
+}
+
+// serveFlags returns a struct that has a field for each setting with a flag, in
+// the table's order, as kong wants a command to be.
+func serveFlags(settings []config.Setting) reflect.Value {
+	var fields []reflect.StructField
+	for i, s := range settings {
+		if s.Flag == "" {
+			continue
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), wait)
-		defer cancel()
-		out.Close(ctx) // who would read of its error?
-	}()
+		kind := reflect.TypeFor[given]()
+		if s.Kind == config.KindSwitch {
+			kind = reflect.TypeFor[givenSwitch]()
+		}
+		fields = append(fields, reflect.StructField{
+			Name: "Setting" + strconv.Itoa(i), Type: kind, Tag: reflect.StructTag(`name:"` + s.Flag + `"`),
+		})
+	}
+	return reflect.New(reflect.StructOf(fields)).Elem()
+}
 
-	settings, report, err := config.Load(config.Sources{Flags: flags, Environ: p.environ, Open: p.open})
-	sayHints(out, report)
-	if err != nil {
-		sayInvalid(out, err)
-		return exitConfiguration
+// given returns the flags that were given, by name, for config.Sources.
+func (v *serveVerb) given() map[string]string {
+	flags := map[string]string{}
+	for i, s := range v.settings {
+		if s.Flag == "" {
+			continue
+		}
+		var g given
+		switch field := v.flags.FieldByName("Setting" + strconv.Itoa(i)).Interface().(type) {
+		case given:
+			g = field
+		case givenSwitch:
+			g = given(field)
+		}
+		if g.isGiven {
+			flags[s.Flag] = g.text
+		}
 	}
-	log := duty.NewLogger(duty.LogConfig{Out: out, Format: settings.Log.Format, Level: settings.Log.Level})
-	defer log.TakeOver()()
-	r, err := p.build(appliance.Config{Settings: settings, Build: thisBuild(), Log: log})
-	if err != nil {
-		sayInvalid(out, err)
-		return exitConfiguration
-	}
-	if unprepared != nil {
-		log.Warn("dumps-not-prevented", field.Error(unprepared))
-	}
-
-	// From here on a signal waits for the relay. Until here it ended the process,
-	// also while a configuration was read from a pipe that nobody writes.
-	signals, unsubscribe := p.signals()
-	defer unsubscribe()
-	code, err = supervise(r, signals, p.notify, log)
-	if err != nil {
-		say(out, "could not start: "+plain(err))
-	}
-	return code
+	return flags
 }

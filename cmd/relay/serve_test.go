@@ -378,7 +378,7 @@ func TestR07_R14_NothingIsBuilt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newRig(t, &fakeRelay{})
 				s.args = []string{
-					verbServe, "--cloudly-url=https://cloudly.example", "--credential-file=credential", "--node-id=node-a",
+					"serve", "--cloudly-url=https://cloudly.example", "--credential-file=credential", "--node-id=node-a",
 					"--tls-cert-file=origin.pem", "--tls-key-file=origin-key.pem", "--config=relay.yaml", "--listen=" + test.listen,
 				}
 				s.open = func(name string) (io.ReadCloser, error) {

@@ -13,6 +13,23 @@ import (
 // protocol, which is a setting.
 const version = "0.1.0"
 
+const aboutVersion = `usage: relay version [--json]
+
+Says which release this is, and the commit and the Go toolchain it was built from.
+--json answers with one object: version, revision (empty when not known), go.
+`
+
+// versionVerb is `relay version`.
+type versionVerb struct {
+	JSON bool `name:"json"`
+}
+
+func (*versionVerb) name() string        { return "version" }
+func (*versionVerb) summary() string     { return "say which release this is (--json for programs)" }
+func (*versionVerb) help() string        { return aboutVersion }
+func (v *versionVerb) fields() any       { return v }
+func (v *versionVerb) run(p process) int { return p.print(versionText(thisBuild(), v.JSON)) }
+
 // thisBuild says what was built.
 func thisBuild() appliance.Build {
 	info, _ := debug.ReadBuildInfo()

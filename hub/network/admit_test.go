@@ -35,6 +35,8 @@ func controlPrefix(p string) func(*contract.VPNNetwork) {
 
 func noGrants(x *contract.VPNNetwork) { x.Grants = []contract.VPNGrant{} }
 
+// R59: a network is accepted, a replay, stale or of a foreign authority by its
+// authority, control prefix, revision and content alone.
 func TestR59_Admission(t *testing.T) {
 	const (
 		stale   = contract.VPNNetworkRevisionStale
@@ -81,7 +83,8 @@ func TestR59_Admission(t *testing.T) {
 	}
 }
 
-// TestR59_PullWithoutANetwork (contract O23).
+// R59: a pull that is answered with no network empties the hub, whatever it held
+// (contract O23).
 func TestR59_PullWithoutANetwork(t *testing.T) {
 	held := with()
 	for name, held := range map[string]*contract.VPNNetwork{"held": &held, "nothing held": nil} {
@@ -150,9 +153,8 @@ func answerOf(d Decision) string {
 	return d.String()
 }
 
-// TestR59_AdmissionAgreesWithAModel sends a hub networks of every kind through
-// their readers, and empties it now and then. What it holds is what the model
-// holds.
+// R59: over any sequence of networks of every kind, pushed and pulled, a hub holds what
+// a model holds.
 func TestR59_AdmissionAgreesWithAModel(t *testing.T) {
 	authorities := []string{"a", "b", "authority:1"}
 	prefixes := []string{"192.168.0.0/22", "192.168.0.0/21", "192.168.64.0/22"}
@@ -213,8 +215,8 @@ func TestR59_AdmissionAgreesWithAModel(t *testing.T) {
 	})
 }
 
-// TestB101_ReadAgainIsAReplay: a network that is written, read and written again
-// any number of times stays the network that is held.
+// B101: a network that is written, read and written again any number of times stays the
+// network that is held.
 func TestB101_ReadAgainIsAReplay(t *testing.T) {
 	held := networktest.Grant(networktest.Grid(4, 3), "d0.0", "d1.0", "d1.0", "d0.0")
 	next := held

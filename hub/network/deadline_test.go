@@ -21,6 +21,8 @@ func after(elapsed, set int64) Instant {
 
 const minute, hour = 60_000, 3_600_000
 
+// R65: a membership ends at its wall time or after its span of monotonic time,
+// whichever is reached first, to the millisecond.
 func TestR65_TheFirstClockEndsAMembership(t *testing.T) {
 	d := NewDeadline(start.Wall+minute, start)
 	for name, tc := range map[string]struct {
@@ -55,6 +57,8 @@ func TestR65_TheFirstClockEndsAMembership(t *testing.T) {
 	}
 }
 
+// R65: a later network renews, shortens or keeps a deadline, and under a wall clock
+// that was set meanwhile the monotonic end stays right.
 func TestR65_Renewal(t *testing.T) {
 	end := start.Wall + 10*minute
 	for name, tc := range map[string]struct {
@@ -84,7 +88,7 @@ func TestR65_Renewal(t *testing.T) {
 	}
 }
 
-// A clock that ran ahead when the first network was admitted shortens what that
+// R65: a clock that ran ahead when the first network was admitted shortens what that
 // network granted, and not everything after it.
 func TestR65_AClockThatRanAheadIsForgotten(t *testing.T) {
 	ahead := after(0, hour)
@@ -100,9 +104,8 @@ func TestR65_AClockThatRanAheadIsForgotten(t *testing.T) {
 	}
 }
 
-// TestR65_SettingTheClockBackBuysNothing lets a membership be renewed under a wall
-// clock that is only ever set back, while the truth is known: it never lasts beyond
-// the expiry of its last network.
+// R65: under a wall clock that is only ever set back, a membership that is renewed
+// never lasts beyond the expiry of its last network.
 func TestR65_SettingTheClockBackBuysNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		elapsed, set := int64(0), int64(0)

@@ -23,6 +23,8 @@ func drawNetwork(t *rapid.T, label string) *contract.VPNNetwork {
 	return &x
 }
 
+// R66: a membership goes on over changed grants, expiry and prefixes, and ends by
+// another key or address, or by being left out.
 func TestR66_MembershipContinues(t *testing.T) {
 	node := func(i int, f func(*contract.VPNNode)) func(*contract.VPNNetwork) {
 		return func(x *contract.VPNNetwork) { f(&x.Nodes[i]) }
@@ -82,7 +84,8 @@ func TestR66_MembershipContinues(t *testing.T) {
 	}
 }
 
-// TestR66_MembershipAgreesWithEveryPair looks every node up in both networks.
+// R66: of any two networks, what becomes of each membership is what looking every node
+// up in both says.
 func TestR66_MembershipAgreesWithEveryPair(t *testing.T) {
 	find := func(x *contract.VPNNetwork, id string) int {
 		if x == nil {

@@ -145,7 +145,7 @@ func (r *rig) socket() netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// R66: a successor credential leaves the tunnel alone.
+// R66: a successor credential for the same key leaves the tunnel alone.
 func TestR66_SuccessorCredentialLeavesTheTunnelAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

@@ -101,8 +101,8 @@ func TestGoldenTables(t *testing.T) {
 	golden(t, "tables.txt", b.String())
 }
 
-// TestR60_WhatCannotBeCompiled: no network that would make a table ambiguous has
-// one, and the error names its place.
+// R60: no network that would make a table ambiguous has one, the error names its place,
+// and the table before stays.
 func TestR60_WhatCannotBeCompiled(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*contract.VPNNetwork)

@@ -8,8 +8,8 @@ import (
 	"serve.zone/relay/hub/network/networktest"
 )
 
-// FuzzB118_Judge compares what is said of a packet with what the oracle says, for
-// every member of a network and for a stranger.
+// B118: what is said of any packet is what an oracle says, for every member of a
+// network and for a stranger.
 func FuzzB118_Judge(f *testing.F) {
 	x := networktest.Random(rand.New(rand.NewPCG(3, 0)), networktest.RandomNodes, 1)
 	o := newOracle(x, admitted)

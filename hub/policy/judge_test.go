@@ -19,6 +19,8 @@ func want(t *testing.T, name string, table *Table, from ID, now network.Instant,
 	}
 }
 
+// R62: a packet passes from the source's domain to the destination's in the direction
+// of the grant, and in no other; the answer passes once its own grant is there.
 func TestR62_DirectedGrants(t *testing.T) {
 	table := compile(t, nil, granted())
 	a, b := idOf(t, table, "node-000"), idOf(t, table, "node-001")
@@ -43,7 +45,7 @@ func TestR62_DirectedGrants(t *testing.T) {
 	want(t, "granted as before", next, a, admitted, forth, "relay to node-001")
 }
 
-// TestB095_WithoutGrantsNothingPasses and neither does anything without nodes, or
+// B095: without grants nothing passes, and neither does anything without nodes or
 // without a network.
 func TestB095_WithoutGrantsNothingPasses(t *testing.T) {
 	x := granted()
@@ -67,6 +69,8 @@ func TestB095_WithoutGrantsNothingPasses(t *testing.T) {
 	}
 }
 
+// R63: a source that is another node's, the hub's, nobody's or not unicast is dropped,
+// each with the reason for it.
 func TestR63_SpoofedSources(t *testing.T) {
 	table := compile(t, nil, granted())
 	a := idOf(t, table, "node-000")
@@ -111,6 +115,7 @@ func TestOddPrefixes(t *testing.T) {
 	want(t, "to all", table, b, admitted, packet("10.1.1.1", "255.255.255.255"), "drop destination-broadcast")
 }
 
+// B118: of 65,536 sources exactly those in the sender's own prefixes pass.
 func TestB118_OnlyOwnSourcesPass(t *testing.T) {
 	table := compile(t, nil, granted())
 	a := idOf(t, table, "node-000")
@@ -127,8 +132,8 @@ func TestB118_OnlyOwnSourcesPass(t *testing.T) {
 	}
 }
 
-// TestB119_NothingIsTakenOnTrust: the table finds out itself whether the sender is
-// a member, and which one.
+// B119: the table finds out itself whether the sender is a member, and which one: an
+// older, a newer and a free membership are unknown.
 func TestB119_NothingIsTakenOnTrust(t *testing.T) {
 	table := compile(t, nil, granted())
 	a, b := idOf(t, table, "node-000"), idOf(t, table, "node-001")
@@ -142,8 +147,8 @@ func TestB119_NothingIsTakenOnTrust(t *testing.T) {
 	want(t, "of no place", table, ID{slot: Slots, since: a.since}, admitted, good, "drop sender-unknown")
 }
 
-// TestB196_NoPacketPassesTwice: whoever is relayed a packet and sends it back as it
-// is, to the hub that sends it on, is dropped at once.
+// B196: whoever is relayed a packet and sends it back as it is, to the hub that sends
+// it on, is dropped at once.
 func TestB196_NoPacketPassesTwice(t *testing.T) {
 	x := networktest.Grant(granted(), "d1.0", "d0.0", "d2.0", "d0.0", "d2.0", "d1.0", "d0.0", "d2.0")
 	table := compile(t, nil, x)
@@ -198,6 +203,8 @@ func TestControlAddresses(t *testing.T) {
 	}
 }
 
+// R65: from the end of the sender's or the destination's membership on nothing passes
+// between them, to the millisecond, whichever clock was set; others go on.
 func TestR65_ExpiryOfEitherEnd(t *testing.T) {
 	x := granted()
 	x.Nodes[0].ExpiresAt = networktest.Admitted + 1000
@@ -228,8 +235,8 @@ func TestR65_ExpiryOfEitherEnd(t *testing.T) {
 	want(t, "destination's end, without a grant", table, a, in(2000), packet("10.0.0.1", "10.1.1.1"), "drop no-grant")
 }
 
-// TestB197_OneTableForAll judges from many goroutines while the next tables are
-// compiled from the one in use: for the race detector.
+// B197: many goroutines judge by one table while the next ones are compiled from it,
+// without a race.
 func TestB197_OneTableForAll(t *testing.T) {
 	table := compile(t, nil, granted())
 	a := idOf(t, table, "node-000")

@@ -81,8 +81,8 @@ func TestPacketShapes(t *testing.T) {
 	}
 }
 
-// FuzzB199_Parse compares the parser with a second one, and with that of
-// golang.org/x/net for what it lets pass.
+// B199: any packet is parsed as a second parser does, and, where it passes, as
+// golang.org/x/net does.
 func FuzzB199_Parse(f *testing.F) {
 	for _, tc := range shapes() {
 		f.Add(tc.packet[:min(len(tc.packet), 2048)])

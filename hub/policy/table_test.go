@@ -14,8 +14,8 @@ import (
 	"serve.zone/relay/hub/network/networktest"
 )
 
-// TestR66_MembershipsOverRevisions changes grants and expiries 20 times: every
-// membership goes on, and what is granted passes under each revision.
+// R66: over 20 revisions of grants and expiries every membership goes on, and what is
+// granted passes under each revision.
 func TestR66_MembershipsOverRevisions(t *testing.T) {
 	table := compile(t, nil, granted())
 	a, b := idOf(t, table, "node-000"), idOf(t, table, "node-001")
@@ -41,7 +41,8 @@ func TestR66_MembershipsOverRevisions(t *testing.T) {
 	}
 }
 
-// TestB092_ToggledGrantsEndAsTheyBegan: it is the last network alone that counts.
+// B092: after grants were taken and given again, it is the last network alone that
+// counts.
 func TestB092_ToggledGrantsEndAsTheyBegan(t *testing.T) {
 	table := compile(t, nil, granted())
 	a := idOf(t, table, "node-000")
@@ -56,7 +57,7 @@ func TestB092_ToggledGrantsEndAsTheyBegan(t *testing.T) {
 	}
 }
 
-// TestB086_ASecondTableOfOneNetwork says the same of everything.
+// B086: a second table of one network says the same of every packet.
 func TestB086_ASecondTableOfOneNetwork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
@@ -78,7 +79,8 @@ func TestB086_ASecondTableOfOneNetwork(t *testing.T) {
 	})
 }
 
-// TestR64_WithdrawalByOmission, and B100: what a member was before does not help it.
+// R64, B100: what was a member and is left out is dropped at both ends, and what it was
+// before does not help it.
 func TestR64_WithdrawalByOmission(t *testing.T) {
 	table := compile(t, nil, granted())
 	b, c := idOf(t, table, "node-001"), idOf(t, table, "node-002")
@@ -187,8 +189,8 @@ func nodeOf(x *contract.VPNNetwork, id string) *contract.VPNNode {
 	return nil
 }
 
-// TestR65_RenewalUnderAClockThatWasSetBack: deadlines of memberships that continue
-// are renewed, those of others begin.
+// R65: under a clock that was set back, deadlines of memberships that continue are
+// renewed, and those of others begin.
 func TestR65_RenewalUnderAClockThatWasSetBack(t *testing.T) {
 	x := granted()
 	table := compile(t, nil, x)

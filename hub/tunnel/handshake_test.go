@@ -56,6 +56,8 @@ func hubSide(stream io.ReadWriter, r Responder, export Exporter, answer Answer) 
 	return session, err
 }
 
+// R61: both ends of a handshake know each other's key, agree on offer and answer, and
+// derive the same secrets.
 func TestR61_Handshake(t *testing.T) {
 	for name, test := range map[string]struct {
 		offer  Offer
@@ -102,7 +104,8 @@ func TestR61_Handshake(t *testing.T) {
 	}
 }
 
-// Whatever differs between the ends, the hub opens nothing and tells nothing.
+// R61: whatever differs between the ends of a handshake, the hub opens nothing and
+// tells nothing.
 func TestR61_HandshakeThatDoesNotFit(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -139,7 +142,8 @@ func TestR61_HandshakeThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// No byte of either Noise message can be changed, cut or added.
+// R61: a handshake fails when any byte of either Noise message is changed, cut or
+// added.
 func TestR61_TamperedHandshake(t *testing.T) {
 	export := testExporter("one session")
 	i, r := testInitiator(), testResponder()
@@ -186,7 +190,7 @@ func TestR61_TamperedHandshake(t *testing.T) {
 	}
 }
 
-// A hub that is not the one the node means cannot answer, even with the first
+// R61: a hub that is not the one the node means cannot answer, even with the first
 // message in its hands.
 func TestR61_AnotherHubCannotAnswer(t *testing.T) {
 	export := testExporter("one session")

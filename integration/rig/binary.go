@@ -36,9 +36,10 @@ const (
 )
 
 // Main is the TestMain of a package whose tests use rigs: it runs them, removes
-// the relay that was built for them, and fails when goroutines are left.
-func Main(m *testing.M) {
-	built.owned = true
+// the relay that was built for them, and fails when goroutines are left. Tags are build
+// tags of that relay; a ready one, in BinaryVariable, cannot be tagged any more.
+func Main(m *testing.M, tags ...string) {
+	built.owned, built.tags = true, tags
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if err := os.RemoveAll(built.dir); err != nil {
 			fmt.Fprintln(os.Stderr, "rig: remove the built relay:", err)
@@ -53,6 +54,7 @@ func Main(m *testing.M) {
 var built struct {
 	once  sync.Once
 	owned bool   // Main will remove dir; set before any test runs
+	tags  []string
 	dir   string // "" when nothing was built
 	path  string
 	err   error
@@ -62,7 +64,9 @@ var built struct {
 func relayBinary() (string, error) {
 	built.once.Do(func() {
 		if built.path = os.Getenv(BinaryVariable); built.path != "" {
-			built.err = judgeReady(built.path)
+			if built.err = judgeReady(built.path); built.err == nil && len(built.tags) > 0 {
+				built.err = fmt.Errorf("rig: %s is set, and this package's relay is built with the tags %q", BinaryVariable, built.tags)
+			}
 			return
 		}
 		if !built.owned {
@@ -73,7 +77,7 @@ func relayBinary() (string, error) {
 			return
 		}
 		built.path = filepath.Join(built.dir, "relay")
-		built.err = build(built.path, os.Getenv(OverlayVariable))
+		built.err = build(built.path, os.Getenv(OverlayVariable), built.tags)
 	})
 	return built.path, built.err
 }
@@ -94,8 +98,8 @@ func judgeReady(path string) error {
 
 // build builds the relay as this test binary was built: with or without the race
 // detector. Version control is left out, which would cost a walk of the tree.
-func build(path, overlay string) error {
-	flags := []string{"-buildvcs=false"}
+func build(path, overlay string, tags []string) error {
+	flags := []string{"-buildvcs=false", "-tags=" + strings.Join(tags, ",")}
 	if raceEnabled {
 		flags = append(flags, "-race")
 	}

@@ -52,3 +52,25 @@ type Event struct {
 	Level  string          `json:"level"`  // DEBUG, INFO, WARN, ERROR
 	Fields json.RawMessage `json:"fields"` // an object, or nil
 }
+
+// Explanation is the answer of /explain: what becomes of packets from one address to
+// another, by the network that the hub has in force.
+type Explanation struct {
+	Admitted  bool   `json:"admitted"` // a rule lets them pass
+	Action    string `json:"action"`   // relay, echo (the hub answers pings alone) or drop
+	Reason    string `json:"reason"`   // of a drop
+	Revision  int64  `json:"revision"` // of the network, 0 while none is held
+	From      End    `json:"from"`
+	To        End    `json:"to"`
+	Suspended bool   `json:"suspended"` // nothing passes at present, whatever the rule
+	Sentence  string `json:"sentence"`  // the same for a person
+}
+
+// End is one end of a packet's way.
+type End struct {
+	Address   string `json:"address"`
+	Node      string `json:"node"`   // that has the address, empty for none
+	Prefix    string `json:"prefix"` // of the workload that the address is in, empty for none
+	Domain    string `json:"domain"`
+	Connected bool   `json:"connected"` // the node has a session with the hub
+}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -84,6 +85,32 @@ func (c Client) Events(ctx context.Context, from uint64) (Page, error) {
 		return Page{}, err
 	}
 	return p, nil
+}
+
+// Explain asks which rule of the hub's network admits or drops packets from one address
+// to another. The error is ErrNoHub if the relay has no hub. Only an endpoint on this
+// machine answers.
+func (c Client) Explain(ctx context.Context, from, to netip.Addr) (Explanation, error) {
+	const path = "/explain"
+	query := url.Values{"from": {from.String()}, "to": {to.String()}}.Encode()
+	a, err := c.get(ctx, path, query, http.StatusOK, http.StatusNotFound)
+	if err != nil {
+		return Explanation{}, err
+	}
+	if a.status == http.StatusNotFound {
+		var refusal struct {
+			Error string `json:"error"`
+		}
+		if a.json && json.Unmarshal(a.body, &refusal) == nil && refusal.Error == noHub {
+			return Explanation{}, ErrNoHub
+		}
+		return Explanation{}, &AnswerError{Path: path, Status: a.status}
+	}
+	var x Explanation
+	if err := a.decode(path, &x); err != nil {
+		return Explanation{}, err
+	}
+	return x, nil
 }
 
 // answer is an answer that was read whole.

@@ -169,6 +169,10 @@ var calls = map[string]func(Client, context.Context) error{
 	"/readyz": func(c Client, ctx context.Context) error { _, err := c.Ready(ctx); return err },
 	"/status": func(c Client, ctx context.Context) error { _, err := c.Status(ctx); return err },
 	"/events": func(c Client, ctx context.Context) error { _, err := c.Events(ctx, 1); return err },
+	"/explain": func(c Client, ctx context.Context) error {
+		_, err := c.Explain(ctx, netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.1.0.1"))
+		return err
+	},
 }
 
 func TestAnswersThatAreNotWanted(t *testing.T) {
@@ -185,6 +189,9 @@ func TestAnswersThatAreNotWanted(t *testing.T) {
 		handler http.HandlerFunc
 		want    func(path string) string
 	}{
+		{"not for us", say(403, "text/plain", "a secret!"), func(path string) string {
+			return "ask the relay for " + path + ": it is answered on the relay's own machine alone, by a loopback address (403)"
+		}},
 		{"too much at once", say(503, "text/plain", "a secret!"), func(path string) string { return "ask the relay for " + path + ": it cannot answer at present (503)" }},
 		{"something else listens there", say(404, "text/html", "a secret!"), func(path string) string { return "ask the relay for " + path + ": status 404" }},
 		{"a redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://secret/", http.StatusFound) },

@@ -1,7 +1,9 @@
 package client
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 )
@@ -33,6 +35,12 @@ func (e *UnavailableError) Error() string {
 	return "ask the relay for " + e.Path + ": it cannot answer at present (503)"
 }
 
+// ErrNoHub is a relay that has no hub, so that there is no network to ask about.
+var ErrNoHub = errors.New("the relay has no hub: it was started without --hub-listen")
+
+// noHub is the name that the endpoint has for it.
+const noHub = "no-hub"
+
 // AnswerError is an answer of another status than expected.
 type AnswerError struct {
 	Path   string
@@ -41,8 +49,11 @@ type AnswerError struct {
 
 // Error names path and status.
 func (e *AnswerError) Error() string {
-	if e.Status == 421 {
+	switch e.Status {
+	case http.StatusMisdirectedRequest:
 		return "ask the relay for " + e.Path + ": it is to be asked by an address or as localhost, not by another name (421)"
+	case http.StatusForbidden:
+		return "ask the relay for " + e.Path + ": it is answered on the relay's own machine alone, by a loopback address (403)"
 	}
 	return fmt.Sprintf("ask the relay for %s: status %d", e.Path, e.Status)
 }

@@ -1,0 +1,102 @@
+package credential
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"serve.zone/relay/hub/node"
+)
+
+const (
+	// maxCredential bounds a credential: the longest has an authority id of 128 bytes
+	// and two keys of 44.
+	maxCredential = 4 << 10
+	// maxKey bounds a key file, which has 44 characters and an end of line.
+	maxKey = 128
+	// ownerOnly is the mode of a key file that is made.
+	ownerOnly fs.FileMode = 0o600
+)
+
+// Read reads a credential. An error is an *Error.
+func Read(name string) (node.Credential, error) {
+	content, err := read(name, maxCredential)
+	if err != nil {
+		return node.Credential{}, err
+	}
+	defer clear(content)
+	return parse(content, filepath.Dir(name))
+}
+
+// ReadKey reads a private key. An error is an *Error.
+func ReadKey(name string) (node.PrivateKey, error) {
+	content, err := read(name, maxKey)
+	if err != nil {
+		return node.PrivateKey{}, err
+	}
+	defer clear(content)
+	key, err := node.ParsePrivateKey(strings.TrimRight(string(content), "\r\n"))
+	if err != nil {
+		return node.PrivateKey{}, &Error{Name: NoKey}
+	}
+	return key, nil
+}
+
+// Create writes a private key to a file that must not exist. An error is an *Error; no
+// file is left then that was not there before.
+func Create(name string, key node.PrivateKey) error {
+	// O_EXCL follows no link either.
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, ownerOnly)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return &Error{Name: Exists}
+	case err != nil:
+		return &Error{Name: NotMade, Cause: err}
+	}
+	_, err = io.WriteString(file, key.Secret()+"\n")
+	// What is not on the disk may be gone with the machine, and the key is told to
+	// others as soon as it is here.
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		os.Remove(name)
+		return &Error{Name: NotMade, Cause: err}
+	}
+	return nil
+}
+
+// read reads a regular file that is its owner's alone.
+func read(name string, limit int) ([]byte, error) {
+	// A pipe without a writer must not hold the open.
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &Error{Name: Missing}
+	case err != nil:
+		return nil, &Error{Name: Unreadable, Cause: err}
+	}
+	defer file.Close()
+	about, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, &Error{Name: Unreadable, Cause: err}
+	case !about.Mode().IsRegular():
+		return nil, &Error{Name: NotAFile}
+	case about.Mode().Perm()&0o077 != 0:
+		return nil, &Error{Name: TooOpen}
+	}
+	// Memory that grows would leave copies of a secret behind.
+	content := make([]byte, limit+1)
+	n, err := io.ReadFull(file, content)
+	switch {
+	case err == nil:
+		clear(content)
+		return nil, &Error{Name: TooLong}
+	case !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF):
+		clear(content)
+		return nil, &Error{Name: Unreadable, Cause: err}
+	}
+	return content[:n], nil
+}
