@@ -9,8 +9,12 @@
 // sockets on loopback, and is judged by the network that Cloudly gave. A test that
 // says "nothing passes" sends until the hub itself counts the drop by its reason.
 //
+// Each client reaches the hub over a path of package impair that is mildly bad where a
+// test says nothing else. A test that fails logs the seed of its paths, and
+// RELAY_IMPAIR_SEED repeats them.
+//
 // # What it never does
 //
-// It shapes no traffic and sets no clock: loss, reordering and expiry under a stepped
-// clock are held by packages hub and hub/node in a fake time. It needs no root.
+// It sets no clock: expiry under a stepped clock, and the fate of each datagram of a
+// handshake, are held by packages hub and hub/node in a fake time. It needs no root.
 package hub

@@ -4,13 +4,17 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	mathrand "math/rand/v2"
 	"net/netip"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
 	"serve.zone/relay/contract"
 	"serve.zone/relay/hub/node"
 	"serve.zone/relay/hub/node/userspace"
+	"serve.zone/relay/integration/impair"
 	"serve.zone/relay/integration/rig"
 )
 
@@ -25,6 +29,40 @@ type cluster struct {
 	t       *testing.T
 	network contract.VPNNetwork
 	keys    map[string]node.PrivateKey
+	seed    uint64      // of the paths
+	path    impair.Path // in both directions, of the members that join from now on
+}
+
+// mild is the path of every member where a test says nothing else: no tunnel may suffer
+// from it. A test that counts every packet takes clean.
+var (
+	mild = impair.Path{
+		Loss: 0.001, Duplication: 0.002, Reordering: 0.005, Corruption: 0.001,
+		Delay: 500 * time.Microsecond, Jitter: time.Millisecond, ReorderBy: 3 * time.Millisecond,
+	}
+	clean = impair.Path{}
+)
+
+// seedVariable names the variable of the environment that repeats the paths of a run that
+// failed: it logs their seed.
+const seedVariable = "RELAY_IMPAIR_SEED"
+
+// seedOf returns the seed of a test's paths, and tells it when the test has failed.
+func seedOf(t *testing.T) uint64 {
+	t.Helper()
+	seed := mathrand.Uint64()
+	if text := os.Getenv(seedVariable); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("%s: %v", seedVariable, err)
+		}
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s=%d has the same paths", seedVariable, seed)
+		}
+	})
+	return seed
 }
 
 // start starts a relay that has a hub and no network.
@@ -32,7 +70,7 @@ func start(t *testing.T, options ...rig.Option) *cluster {
 	t.Helper()
 	t.Parallel()
 	c := &cluster{Rig: rig.New(t, append([]rig.Option{rig.AnyPort(), rig.With("hub-listen", "127.0.0.1:0")}, options...)...),
-		t: t, keys: map[string]node.PrivateKey{}}
+		t: t, keys: map[string]node.PrivateKey{}, seed: seedOf(t), path: mild}
 	c.network = contract.VPNNetwork{AuthorityID: authority, ControlPrefix: control}
 	c.WaitReady()
 	return c
@@ -82,9 +120,11 @@ func (c *cluster) push() {
 type member struct {
 	*userspace.Stack
 	client *node.Client
+	way    *impair.Proxy // to the hub
 }
 
-// join starts a client with a node's address and a key, whoever's it is.
+// join starts a client with a node's address and a key, whoever's it is, over a path of
+// its own.
 func (c *cluster) join(n int, key node.PrivateKey) *member {
 	c.t.Helper()
 	hub := c.facts()
@@ -97,10 +137,22 @@ func (c *cluster) join(n int, key node.PrivateKey) *member {
 		c.t.Fatal(err)
 	}
 	m := &member{Stack: stack}
+	m.way, err = impair.New(impair.Config{
+		Upstream: netip.AddrPortFrom(netip.MustParseAddr(hub.Address), uint16(hub.QUICPort)),
+		Seed:     c.seed + uint64(n), ToUpstream: c.path, ToClient: c.path,
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() {
+		if c.t.Failed() {
+			c.t.Logf("the path of %s: %v", name(n), m.way)
+		}
+		m.way.Close()
+	})
 	m.client, err = node.New(node.Config{
 		Credential: node.Credential{
-			Hub:    netip.AddrPortFrom(netip.MustParseAddr(hub.Address), uint16(hub.QUICPort)),
-			HubKey: hubKey, AuthorityID: authority, Key: key,
+			Hub: m.way.Addr(), HubKey: hubKey, AuthorityID: authority, Key: key,
 		},
 		Device: stack,
 	})
