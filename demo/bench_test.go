@@ -15,8 +15,9 @@ import (
 
 // BenchmarkDownload downloads the demonstration's file, 64 MiB, in turn over three ways:
 // through the hub as the demonstration does, between two such network stacks without a
-// tunnel, and over the kernel's loopback. Of each it prints the median rate of rounds, and
-// what share of the other two the first one has. All ends are in this one process.
+// tunnel, and over the kernel's loopback. Of each it prints the medians of rate and CPU
+// time over the rounds, and what they are of the first one for one of the others'. All ends
+// are in this one process, whose CPU time is counted.
 func BenchmarkDownload(b *testing.B) {
 	const rounds = 5
 	c := joinedCluster(b)
@@ -29,22 +30,26 @@ func BenchmarkDownload(b *testing.B) {
 	for b.Loop() {
 		for range rounds {
 			for i := range ways {
+				before := processTime()
 				d, err := fetch(b.Context(), ways[i].dial, ways[i].url)
 				if err != nil || d.digest != c.site.digest {
 					b.Fatalf("%s: %d bytes, %v", ways[i].name, d.bytes, err)
 				}
 				ways[i].rate = append(ways[i].rate, d.megabytes())
+				ways[i].cost = append(ways[i].cost, (processTime()-before).Seconds()*1000/float64(d.bytes>>20))
 			}
 		}
 	}
-	median := func(i int) float64 {
-		slices.Sort(ways[i].rate)
-		return ways[i].rate[len(ways[i].rate)/2]
+	median := func(figures []float64) float64 {
+		slices.Sort(figures)
+		return figures[len(figures)/2]
 	}
 	for i, w := range ways {
-		b.ReportMetric(median(i), "MB/s-"+w.name)
+		b.ReportMetric(median(w.rate), "MB/s-"+w.name)
+		b.ReportMetric(median(w.cost), "cpu-ms/MiB-"+w.name)
 		if i > 0 {
-			b.ReportMetric(median(0)/median(i), "of-"+w.name)
+			b.ReportMetric(median(ways[0].rate)/median(w.rate), "rate-hub/"+w.name)
+			b.ReportMetric(median(ways[0].cost)/median(w.cost), "cpu-hub/"+w.name)
 		}
 	}
 	b.ReportMetric(0, "ns/op")
@@ -56,6 +61,7 @@ type way struct {
 	dial dialFunc
 	url  string
 	rate []float64 // of each download, in 10^6 bytes a second
+	cost []float64 // and its CPU time, in milliseconds for a MiB
 }
 
 // joinedCluster is a cluster whose tunnels are up, and which serves the file.

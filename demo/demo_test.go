@@ -90,7 +90,7 @@ func TestEverythingHoldsAndNothingSecretIsShown(t *testing.T) {
 	if len(w.live) != 1 || w.live[0].Operator != c.relay.console.Base {
 		t.Errorf("live %+v", w.live)
 	}
-	if files := filesOf(t, c.cfg.Dir); !slices.Equal(files, []string{authorityFile, credentialFile, dataFile, certificateFile, keyFile}) {
+	if files := filesOf(t, c.cfg.Dir); !slices.Equal(files, []string{authorityFile, credentialFile, dataFile, hubKeyFile, certificateFile, keyFile}) {
 		t.Errorf("files %q", files)
 	}
 	known := secretsOf(t, c)
@@ -102,7 +102,7 @@ func TestEverythingHoldsAndNothingSecretIsShown(t *testing.T) {
 			t.Errorf("%s has %d bytes only: it is none", name, len(secret))
 		}
 	}
-	if len(known) != 9 {
+	if len(known) != 10 {
 		t.Errorf("%d secrets are known", len(known))
 	}
 }
@@ -147,6 +147,11 @@ func secretsOf(t *testing.T, c *cluster) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	hub, err := os.ReadFile(filepath.Join(c.cfg.Dir, hubKeyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets["the hub's key"] = strings.TrimSpace(string(hub))
 	lines := strings.Split(strings.TrimSpace(string(key)), "\n")
 	secrets["the relay's TLS key"] = strings.Join(lines[2:len(lines)-1], "") // the first line has what every key has
 	for _, m := range c.nodes {

@@ -47,6 +47,7 @@ The relay goes on, with a little traffic. Look at it from another terminal:
     http://127.0.0.1:9/events
     http://127.0.0.1:9/metrics
     http://127.0.0.1:9/readyz?verbose
+    relay status --operator=127.0.0.1:9
     relay explain --operator=127.0.0.1:9 --from=10.91.2.2 --to=10.91.1.2
 
 Ctrl-C stops it.

@@ -163,6 +163,7 @@ func (p *textPrinter) Live(l Live) {
 		for _, page := range []string{"/status", "/events", "/metrics", "/readyz?verbose"} {
 			p.say("    %s", p.paint(bold, l.Operator+page))
 		}
+		p.say("    %s", p.paint(bold, "relay status --operator="+address))
 		p.say("    %s", p.paint(bold, fmt.Sprintf("relay explain --operator=%s --from=%s --to=%s", address, workload(nodeC), workload(nodeB))))
 		p.say("")
 		p.say("Ctrl-C stops it.")

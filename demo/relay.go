@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +13,8 @@ import (
 
 	"serve.zone/relay/appliance"
 	"serve.zone/relay/config"
+	"serve.zone/relay/hub/node"
+	"serve.zone/relay/hub/node/credential"
 	"serve.zone/relay/operator/client"
 )
 
@@ -31,10 +34,11 @@ const (
 	certificateFile = "tls.crt"
 	keyFile         = "tls.key"
 	authorityFile   = "cloudly-ca.pem"
+	hubKeyFile      = "hub.key"
 )
 
-// writeFiles writes what the relay reads: its bearer, its certificate, and whom to
-// trust as Cloudly.
+// writeFiles writes what the relay reads: its bearer, its certificate, the key of its
+// hub, and whom to trust as Cloudly.
 func (c *cluster) writeFiles() error {
 	issued, err := c.authority.Issue(relayHost)
 	if err != nil {
@@ -48,7 +52,11 @@ func (c *cluster) writeFiles() error {
 			return err
 		}
 	}
-	return nil
+	key, err := node.GeneratePrivateKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	return credential.Create(filepath.Join(c.cfg.Dir, hubKeyFile), key)
 }
 
 // settings are those of a relay on loopback, read as `relay serve` reads its flags.
@@ -57,7 +65,7 @@ func (c *cluster) settings(cloudly string) (config.Config, error) {
 	settings, _, err := config.Load(config.Sources{Flags: map[string]string{
 		"cloudly-url": cloudly, "cloudly-ca-file": in(authorityFile), "credential-file": in(credentialFile),
 		"node-id": relayNode, "allow-loopback": "true",
-		"listen": loopback, "hub-listen": loopback, "operator-listen": loopback,
+		"listen": loopback, "hub-listen": loopback, "hub-key-file": in(hubKeyFile), "operator-listen": loopback,
 		"tls-cert-file": in(certificateFile), "tls-key-file": in(keyFile),
 	}})
 	return settings, err

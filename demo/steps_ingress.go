@@ -87,7 +87,15 @@ func (c *cluster) startIngress() error {
 // visit sends one HTTPS request to the ingress and compares the certificate that it
 // meets with the one in the table that the ingress pulled.
 func (c *cluster) visit(ctx context.Context, e *evidence) error {
+	before, err := c.relay.console.status(ctx)
+	if err != nil {
+		return err
+	}
 	body, met, err := c.browse(ctx)
+	if err != nil {
+		return err
+	}
+	after, err := c.relay.console.status(ctx)
 	if err != nil {
 		return err
 	}
@@ -102,14 +110,25 @@ func (c *cluster) visit(ctx context.Context, e *evidence) error {
 	if body != hello || met != pulled {
 		return mismatch("node-b's page under the certificate of the table", "%q under %s, the table has %s", body, met, pulled)
 	}
-	e.add(browserName, fmt.Sprintf("GET https://%s/ = 200 %q: ingress, tunnel of node-a, hub, tunnel of node-b", appHost, strings.TrimSpace(body)), "body", body)
-	e.add(browserName, fmt.Sprintf("met the certificate %s..., which is the one in the table that the ingress pulled", met[:16]), "certificate", met, "pulled", pulled)
+	e.add(browserName, fmt.Sprintf("GET https://%s/ = 200 %q", appHost, strings.TrimSpace(body)), "body", body)
+	e.add(browserName, fmt.Sprintf("met the certificate %s..., that of the table which the ingress has pulled", met[:16]), "certificate", met, "pulled", pulled)
+	asked, answered := after.since(before, nodeNames[nodeA]), after.since(before, nodeNames[nodeB])
+	if asked == 0 || answered == 0 {
+		return mismatch("the request to pass the hub", "%d packets from node-a and %d from node-b", asked, answered)
+	}
+	e.add(fromStatus, fmt.Sprintf("meanwhile the hub relayed %s from node-a, where the ingress is, and %d from node-b",
+		count(asked, "packet"), answered), "fromIngress", asked, "fromServer", answered)
 	counted, err := c.counted(ctx)
 	if err != nil {
 		return err
 	}
 	e.add(cloudlyName, fmt.Sprintf("reads the ingress's counters through the relay: %s for %s", count(counted, "request"), appHost), "requests", counted)
 	return nil
+}
+
+// since is how many packets a member has sent since an earlier document.
+func (d document) since(before document, name string) uint64 {
+	return d.member(name).FromPackets - before.member(name).FromPackets
 }
 
 // browse sends an HTTPS request for the published name, and returns the page and the

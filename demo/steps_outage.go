@@ -41,7 +41,7 @@ func (c *cluster) outage(ctx context.Context, e *evidence) error {
 	if err != nil {
 		return mismatch("packets that pass while Cloudly is away", "%v", err)
 	}
-	e.add(browserName, fmt.Sprintf("GET https://%s/ = 200 %q: ingress and hub need no Cloudly", appHost, strings.TrimSpace(page)), "body", page)
+	e.add(browserName, fmt.Sprintf("is still answered: GET https://%s/ = 200 %q", appHost, strings.TrimSpace(page)), "body", page)
 
 	// Slots that had opened before were Cloudly's to serve.
 	first := c.leases.next(lost.Time)

@@ -90,6 +90,9 @@ func (c *cluster) register(ctx context.Context, e *evidence) error {
 		return mismatch("three nodes over one socket at Cloudly", "%d nodes over %d sockets", nodes, sockets)
 	}
 	e.add(cloudlyName, "sees three nodes, all of them over the relay's one socket", "nodes", len(nodeNames), "sockets", 1)
+	if _, known := c.cloudly.Node(stranger); known {
+		return mismatch("a Cloudly that does not know "+stranger, "it does")
+	}
 	e.add(stranger, fmt.Sprintf("is refused, since nobody enrolled it: %q. Cloudly says so; the relay only carries it", refused), "refused", refused)
 	return nil
 }

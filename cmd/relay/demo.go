@@ -73,10 +73,12 @@ type demoVerb struct {
 
 func newDemoVerb() *demoVerb { return &demoVerb{show: demo.Run} }
 
-func (*demoVerb) name() string    { return "demo" }
-func (*demoVerb) summary() string { return "show the relay at work in a cluster of its own; start here" }
-func (*demoVerb) help() string    { return aboutDemo }
-func (v *demoVerb) fields() any   { return v }
+func (*demoVerb) name() string { return "demo" }
+func (*demoVerb) summary() string {
+	return "show the relay at work in a cluster of its own; start here"
+}
+func (*demoVerb) help() string  { return aboutDemo }
+func (v *demoVerb) fields() any { return v }
 
 // judge reads the size and knows the breaks.
 func (v *demoVerb) judge() error {

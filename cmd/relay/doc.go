@@ -14,7 +14,7 @@
 // could not go on, 3 ended by a second signal, 64 the command line was not
 // understood (EX_USAGE of sysexits.h).
 //
-// Two verbs run until a signal: serve a relay, node a member of its hub. Of both the
+// Three verbs run until a signal: serve a relay, node a member of its hub. Of both the
 // first SIGTERM or SIGINT begins the end, a second one ends the process at once. SIGHUP
 // reads files again (a relay's credential, certificate and authorities of Cloudly; a
 // node's credential) and never ends the process; behind a reload that runs one waits,

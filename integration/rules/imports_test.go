@@ -147,6 +147,8 @@ var importCases = []struct {
 	{"config imports a duty", importing("config", ours+"hub"), "config: imports"},
 
 	{"demo", importing("demo", ours+"appliance", ours+"config", ours+"simulate", ours+"hub/node", ours+"operator/client"), ""},
+	{"demo composes what Cloudly says", importing("demo", ours+"contract"), ""},
+	{"demo imports the carrier", importing("demo", ours+"typedsocket"), "demo: imports"},
 	{"demo imports a duty", importing("demo", ours+"cloudly"), "demo: imports"},
 	{"demo imports the hub itself", importing("demo", ours+"hub"), "demo: imports"},
 	{"demo imports the operator itself", importing("demo", ours+"operator"), "demo: imports"},

@@ -35,7 +35,7 @@ var rooms = func() map[string]room {
 		"config":      {imports: vocabulary},
 		"appliance":   {imports: slices.Concat(vocabulary, duties, []string{"config"}), testImports: []string{"simulate"}},
 		"simulate":    {imports: []string{"contract", "typedsocket"}},
-		"demo":        {imports: whole, encodesJSON: true},
+		"demo":        {imports: slices.Concat(whole, []string{"contract"}), encodesJSON: true},
 		"cmd/relay":   {imports: slices.Concat(whole, []string{"demo", "duty"}), testImports: []string{"contract"}, encodesJSON: true},
 		"integration": {imports: slices.Concat(vocabulary, duties, whole, []string{"demo"})},
 	}
