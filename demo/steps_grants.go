@@ -54,6 +54,11 @@ func (c *cluster) sameTunnel(ctx context.Context, e *evidence, m *member) error 
 // underWay is how much of a transfer has to have come for it to count as under way.
 const underWay = 4 << 20
 
+// mostLate is how much may still arrive behind the answer that a grant is gone: what had
+// left the hub before and waits in the node, whose tunnel holds 256 KiB and whose QUIC
+// holds 128 datagrams.
+const mostLate = 1 << 20
+
 // withdrawn takes node-c's grants away while it downloads.
 func (c *cluster) withdrawn(ctx context.Context, e *evidence) error {
 	m, from := c.nodes[nodeC], c.nodes[nodeB]
@@ -81,6 +86,9 @@ func (c *cluster) withdrawn(ctx context.Context, e *evidence) error {
 	last, err := t.silent(ctx)
 	if err != nil {
 		return err
+	}
+	if last-at > mostLate {
+		return mismatch(fmt.Sprintf("at most %s behind that answer", sizeText(mostLate)), "%s", sizeText(last-at))
 	}
 	e.add(m.name, fmt.Sprintf("got %s behind that answer, and then nothing for %s", sizeText(last-at), silence),
 		"lateBytes", last-at, "silentSeconds", silence.Seconds())

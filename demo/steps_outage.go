@@ -36,6 +36,7 @@ func (c *cluster) outage(ctx context.Context, e *evidence) error {
 		return mismatch("a refusal by name of a report while Cloudly is away", "%s", answered(err))
 	}
 	m.reports-- // it will be reported again
+	c.heard = len(c.cloudly.Frames().Received(reportMethod))
 	e.add(m.name, fmt.Sprintf("reports and is refused at once: %q. Nothing is queued", lastRefusal(m.pallet.Frames(), reportMethod)), "refused", name)
 	page, _, err := c.browse(ctx)
 	if err != nil {
@@ -210,7 +211,13 @@ func (c *cluster) back(ctx context.Context, e *evidence) error {
 	if err := c.report(ctx, c.nodes[nodeA]); err != nil {
 		return mismatch("a report that passes again", "%v", err)
 	}
-	e.add(cloudlyName, "has the report that node-a could not deliver before")
+	if _, err := sameBytes(reportMethod, c.nodes[nodeA].pallet.Frames(), c.cloudly.Frames()); err != nil {
+		return err
+	}
+	if n := len(c.cloudly.Frames().Received(reportMethod)) - c.heard; n != 1 {
+		return mismatch("one report at Cloudly since it was away: the refused one was not queued", "%d", n)
+	}
+	e.add(cloudlyName, "has the report that node-a could not deliver before, once")
 	return nil
 }
 

@@ -14,11 +14,11 @@
 // could not go on, 3 ended by a second signal, 64 the command line was not
 // understood (EX_USAGE of sysexits.h).
 //
-// Three verbs run until a signal: serve a relay, node a member of its hub. Of both the
-// first SIGTERM or SIGINT begins the end, a second one ends the process at once. SIGHUP
-// reads files again (a relay's credential, certificate and authorities of Cloudly; a
-// node's credential) and never ends the process; behind a reload that runs one waits,
-// whatever number of signals came. A closed standard error ends nothing either: SIGPIPE
+// Three verbs run until a signal: serve a relay, node a member of its hub, demo a
+// cluster of its own. The first SIGTERM or SIGINT begins the end, a second one ends the
+// process at once. SIGHUP reads files again (a relay's credential, certificate and
+// authorities of Cloudly; a node's credential) and never ends the process; behind a
+// reload that runs one waits, whatever number of signals came. A closed standard error ends nothing either: SIGPIPE
 // is ignored, and the log counts what it lost.
 //
 // Where NOTIFY_SOCKET is set, systemd is told READY=1 once the listeners are
