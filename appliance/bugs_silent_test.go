@@ -54,8 +54,9 @@ func TestB007_B010_B023_CloudlyGoesSilent(t *testing.T) {
 	})
 }
 
-// B010, B023: the same of a node. It is not shown as carried any longer than that,
-// and who pushes to it is told by name.
+// B010, B023: the line to a node goes silent without a word. The node is not shown as
+// carried any longer than the silence that a peer has, and who pushes to it is told by
+// name.
 func TestB010_B023_ANodeGoesSilent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, long(newLines()))

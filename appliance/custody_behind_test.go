@@ -9,8 +9,9 @@ import (
 	"serve.zone/relay/typedsocket"
 )
 
-// Contract §6.2: no push of the old custody leaves after the refusal was read. What
-// Cloudly sent behind its refusal was read after it.
+// R20–R24, contract §6.2: no push of the old custody leaves after a refusal that ends
+// it was read, here relay-node-foreign and a stale credential. What Cloudly sent behind
+// its refusal was read after it.
 func TestR20_R24_APushBehindTheRefusalIsNotServed(t *testing.T) {
 	for name, c := range map[string]struct {
 		method string

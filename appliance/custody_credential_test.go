@@ -114,7 +114,8 @@ func TestR24_ANewCredentialThatIsThereIsPresentedAtOnce(t *testing.T) {
 	}
 }
 
-// R24: heard on the pull of the configuration, which the session makes itself.
+// R24: a stale credential that is heard on the pull of the configuration, which the
+// session makes itself, ends custody like any other.
 func TestR24_HeardOnThePullOfTheConfiguration(t *testing.T) {
 	for how, carry := range carriages {
 		t.Run(how, func(t *testing.T) {
@@ -138,8 +139,8 @@ func TestR24_HeardOnThePullOfTheConfiguration(t *testing.T) {
 	}
 }
 
-// R24, design O10: on an answer that goes to a node nothing counts but this one
-// name as error.data.code; the answer is the node's in any case.
+// R24, O10: on an answer that goes to a node nothing counts but this one name as
+// error.data.code; the answer is the node's in any case.
 func TestR24_OnlyTheCodeOfAForwardedAnswerCounts(t *testing.T) {
 	code := func(name contract.RefusalName) []byte { return []byte(`{"code":"` + string(name) + `"}`) }
 	steps := map[string]simulate.Step{
@@ -174,8 +175,8 @@ func TestR24_OnlyTheCodeOfAForwardedAnswerCounts(t *testing.T) {
 	}
 }
 
-// A refusal that a socket brought which has ended meanwhile means nothing: a
-// newer one has been registered since.
+// R24: a refusal that a socket brought which has ended meanwhile means nothing: a newer
+// one has been registered since.
 func TestR24_ANameFromAnEarlierSocketMeansNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r, a, _ := holding(t, change{})

@@ -27,8 +27,8 @@ var others = map[string]simulate.Step{
 	"self-below-peer-minimum": simulate.RefuseProtocol(contract.SelfBelowPeerMinimum),
 }
 
-// R25: on a repeated registration such a refusal changes nothing. The session
-// stands, both ways, and the registration is tried again.
+// R25: a repeated registration that is refused by an unknown name or by protocol
+// changes nothing. The session stands, both ways, and the registration is tried again.
 func TestR25_ARepeatedRegistrationRefusedOtherwise(t *testing.T) {
 	for how, step := range others {
 		t.Run(how, func(t *testing.T) {
@@ -66,8 +66,9 @@ func TestR25_ARepeatedRegistrationRefusedOtherwise(t *testing.T) {
 	}
 }
 
-// R25: the same on the first registration after a loss, where the relay has no
-// session: what is held stays held, the nodes' sockets stay, for escrow.
+// R25: after a loss, where the relay has no session, a first registration that is
+// refused by an unknown name or by protocol changes nothing either: what is held stays
+// held, the nodes' sockets stay, for escrow.
 func TestR25_AFirstRegistrationRefusedOtherwise(t *testing.T) {
 	for how, step := range others {
 		t.Run(how, func(t *testing.T) {
@@ -104,7 +105,8 @@ func TestR25_AFirstRegistrationRefusedOtherwise(t *testing.T) {
 	}
 }
 
-// R25: neither do other troubles of the session end custody.
+// R25: neither an outage of any kind nor a wrong answer of Cloudly ends custody: what
+// is held stays, and the nodes' sockets do.
 func TestR25_OtherTroublesKeepCustody(t *testing.T) {
 	for name, trouble := range map[string]func(*simulate.Cloudly){
 		"unreachable":     (*simulate.Cloudly).Outage,

@@ -149,7 +149,8 @@ func TestR21_R22_NodeOfTheRelay(t *testing.T) {
 	})
 }
 
-// R22: what lifts it sooner is a configuration that carries the relay block.
+// R22: a configuration that carries the relay block ends the wait after
+// relay-node-unknown sooner.
 func TestR22_APushLiftsIt(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r, a, b := holding(t, change{})

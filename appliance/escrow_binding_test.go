@@ -11,10 +11,10 @@ import (
 	"serve.zone/relay/simulate"
 )
 
-// Contract §9.6, R52: a run that is held stays held for a node whose socket breaks while
+// R52, contract §9.6: a run that is held stays held for a node whose socket breaks while
 // Cloudly is away. In the next outage it is released under the binding that the node
-// obtained in between, and under no other: another session after a restart of the
-// node, the same one on another socket after a break. The bytes are those that came.
+// obtained in between, and under no other: another session after a restart of the node,
+// the same one on another socket after a break. The bytes are those that came.
 func TestR52_ReleasedUnderTheBindingOfTheReturn(t *testing.T) {
 	for name, test := range map[string]struct {
 		breaks func(*simulate.Pallet)

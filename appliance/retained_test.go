@@ -176,9 +176,9 @@ func bearer(of string) string {
 	return "palletToken_" + hex.EncodeToString(sum[:])
 }
 
-// TestR30_ABearerIsNotRetained: nothing that can be reached from a whole relay holds the bearer of a node, whatever
-// became of its registration (contract §7.1). What crypto/tls keeps of a record until the next one comes, which is there
-// to be found, is written over by a longer message first.
+// R30: nothing that can be reached from a whole relay holds the bearer of a node, whatever became of its registration
+// (contract §7.1). What crypto/tls keeps of a record until the next one comes, which is there to be found, is written
+// over by a longer message first.
 func TestR30_ABearerIsNotRetained(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, change{})
@@ -220,8 +220,8 @@ func TestR30_ABearerIsNotRetained(t *testing.T) {
 	})
 }
 
-// TestR43_AVPNKeyIsNotRetained: nor is the private key in the answer to a node. The buffer with which the WebSocket
-// library reads Cloudly's messages keeps the last one as crypto/tls does.
+// R43: nothing that can be reached from a whole relay holds the private key in the answer to a node. The buffer with
+// which the WebSocket library reads Cloudly's messages keeps the last one as crypto/tls does.
 func TestR43_AVPNKeyIsNotRetained(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const method = "getRuntimeManagedVpnCredential"

@@ -227,7 +227,7 @@ func TestR27_PulledAfterEveryRegistration(t *testing.T) {
 	})
 }
 
-// O11: an origin that changes between two documents brings one new registration;
+// R27, O11: an origin that changes between two documents brings one new registration;
 // one that the registration answers otherwise brings none.
 func TestR27_ChangedOrigin(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -168,7 +168,7 @@ func TestR26_ReconnectAndBackoff(t *testing.T) {
 	})
 }
 
-// R26: the waits end at a minute, and the relay tries for ever.
+// R26: over hours of absence the waits end at a minute, and the relay goes on trying.
 func TestR26_HoursAway(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r, a, _ := holding(t, change{})

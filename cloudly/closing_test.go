@@ -9,7 +9,7 @@ import (
 	"serve.zone/relay/typedsocket"
 )
 
-// A Cloudly that refuses and closes at once is heard all the same: the refusal was
+// R24: a Cloudly that refuses and closes at once is heard all the same: the refusal was
 // read before the socket ended, whichever of the two the loop is told of first.
 func TestR24_ARefusalIsHeardAlthoughTheSocketEndsWithIt(t *testing.T) {
 	refuseAndClose := func(name contract.RefusalName) func(int, *typedsocket.Request) bool {

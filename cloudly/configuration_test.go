@@ -19,8 +19,8 @@ const (
 	nullDocument     = `{"cluster":{"id":"c","data":{"relay":null}}}`
 )
 
-// R27 and O37: a pushed document without relay block, absent or null, ends custody
-// as relay-cluster-not-enabled does, and its answer comes after that.
+// R27, O37: a pushed document without relay block, absent or null, ends custody as
+// relay-cluster-not-enabled does, and its answer comes after that.
 func TestR27_APushWithoutRelayBlockEndsCustody(t *testing.T) {
 	for _, document := range []string{absentDocument, nullDocument, `{"id":"c","data":{"name":"a"}}`} {
 		bubble(t, func(t *testing.T) {
@@ -56,7 +56,8 @@ func TestR27_APushWithoutRelayBlockEndsCustody(t *testing.T) {
 	}
 }
 
-// R27: endpoints change without a reconnect.
+// R27: a pushed document is handed over on the socket that stands, so endpoints change
+// without a reconnect.
 func TestR27_APushIsHandedOverOnTheSameSocket(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var got contract.ClusterConfiguration

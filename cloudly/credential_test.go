@@ -92,8 +92,8 @@ func TestR11_CredentialFile(t *testing.T) {
 	}
 }
 
-// R11, the whole session: what cannot be used is never presented, and what can be
-// is as soon as it is there.
+// R11: over the life of a session, a credential that cannot be used is never presented,
+// and one that can be is as soon as it is there.
 func TestR11_OnlyAUsableCredentialIsPresented(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bearer")
 	write := func(content string, mode os.FileMode) {

@@ -71,7 +71,7 @@ func TestR20_R21_R22_RefusalByTheRecords(t *testing.T) {
 	}
 }
 
-// O19: a push that carries the relay block has the relay register at once, on the
+// R20, O19: a push that carries the relay block has the relay register at once, on the
 // socket that stayed open.
 func TestR20_APushEnablesTheRelayAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -197,6 +197,9 @@ func TestR24_StaleCredential(t *testing.T) {
 	}
 }
 
+// R24: a file that holds another bearer is presented at once, on the next socket,
+// whether it changed before the refusal or after it, and whether the watch or SIGHUP
+// tells of it.
 func TestR24_OtherBytesArePresentedAtOnce(t *testing.T) {
 	rotate := func(w *world) { w.credential.set(bearerOf("0002"), nil) }
 	for name, change := range map[string]func(w *world) (within time.Duration){
@@ -245,7 +248,7 @@ func TestR24_OtherBytesArePresentedAtOnce(t *testing.T) {
 	}
 }
 
-// A file that is written anew with the same bytes, or with bytes that are no
+// R24: a file that is written anew with the same bytes, or with bytes that are no
 // bearer, is no other credential.
 func TestR24_TheSameBytesAreNoChange(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -320,7 +323,8 @@ func (w *world) call(method, text, data string) {
 	}
 }
 
-// What is heard on the socket before means nothing for the one of today.
+// R24: a name that is heard on the socket before means nothing for the one of today,
+// and ends no custody.
 func TestR24_AnOldSocketEndsNoCustody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -411,7 +415,7 @@ func TestCustodyEndsBeforeAnythingElse(t *testing.T) {
 	})
 }
 
-// A custody name on a pull ends custody as on any own call.
+// R24: a custody name on a pull ends custody as on any own call.
 func TestR24_HeardOnAPull(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -479,8 +483,8 @@ func TestNeverTwoSockets(t *testing.T) {
 	})
 }
 
-// The bytes that count as presented are those of the socket, not those of a later
-// exchange on it.
+// R24: the bytes that count as presented are those of the socket, not those of a later
+// exchange on it, so a rotation is seen.
 func TestR24_ARenewedIdentityDoesNotHideARotation(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -13,7 +13,7 @@ import (
 // disabled is a cluster document without relay block.
 const disabled = `{"configData":{"id":"cluster-a","data":{"name":"a","relay":null}}}`
 
-// A name that was read counts, also when whoever asked gave up at that moment.
+// R24: a name that was read counts, also when whoever asked gave up at that moment.
 func TestR24_ANameIsHeardThoughItsCallerGaveUp(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -31,7 +31,7 @@ func TestR24_ANameIsHeardThoughItsCallerGaveUp(t *testing.T) {
 	})
 }
 
-// A pull is cancelled when its socket ends, and what it was refused by counts all
+// R24: a pull is cancelled when its socket ends, and what it was refused by counts all
 // the same.
 func TestR24_ANameIsHeardThoughItsSocketEnds(t *testing.T) {
 	for range 100 {
@@ -53,8 +53,8 @@ func TestR24_ANameIsHeardThoughItsSocketEnds(t *testing.T) {
 	}
 }
 
-// Whatever order a disabling push and the refusal of a pull come in: when the relay
-// is enabled again on the same socket, Cloudly is served.
+// R20: whatever order a disabling push and the refusal of a pull come in: when the
+// relay is enabled again on the same socket, Cloudly is served.
 func TestR20_ARefusalBesideThePushLeavesNothingShut(t *testing.T) {
 	for range 300 {
 		bubble(t, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestR21_LossesDoNotShortenTheWait(t *testing.T) {
 	})
 }
 
-// While a name is waited for, hearing it again neither ends anything nor begins
+// R21: while a name is waited for, hearing it again neither ends anything nor begins
 // the wait anew.
 func TestR21_TheSameNameAgainChangesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -226,9 +226,9 @@ func drawEvent(t *rapid.T, s state) event {
 	return e
 }
 
-// The rules of contract §4 to §6 hold for every sequence of events, and from
-// wherever one leads, a Cloudly that is content is registered with again: no event
-// stops the trying (B014, B016, B028).
+// B028, B014, B016: the rules of contract §4 to §6 hold for every sequence of events,
+// and from wherever one leads, a Cloudly that is content is registered with again: no
+// event stops the trying.
 func TestB028_EverySequenceOfEvents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s state

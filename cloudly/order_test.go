@@ -44,6 +44,8 @@ func TestR12_OrderOfFramesOnANewSocket(t *testing.T) {
 	})
 }
 
+// R12: as long as the exchange, the authentication or the registration is not answered,
+// nothing is sent behind it.
 func TestR12_EachStepWaitsForItsAnswer(t *testing.T) {
 	for _, method := range []string{"getIdentityByToken", "registerCloudlyClientSession", "registerClusterRelay"} {
 		t.Run(method, func(t *testing.T) {
@@ -117,7 +119,7 @@ func TestR13_TheRegistrationStatesWhatWasBound(t *testing.T) {
 	})
 }
 
-// Facts that do not hold are never sent and use no number.
+// R14: facts that do not hold are never sent and use no number.
 func TestR14_FactsThatDoNotHoldAreNotSent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, func(_ *Config, w *world) { w.facts.ListenAddress = "127.0.0.1" })

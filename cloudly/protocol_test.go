@@ -19,8 +19,8 @@ func refusalData(reason string) string {
 		`"refused":{"interfacesVersion":"32.44.0","minimumPeerVersion":"32.0.0"}}`, reason)
 }
 
-// R08 and R09: each reason is reported, custody and number stay, and the next offer
-// is made exactly 300 s later.
+// R08, R09: each reason of a protocol refusal is reported, custody and number stay, and
+// the next offer is made exactly 300 s later.
 func TestR08_R09_ProtocolRefusal(t *testing.T) {
 	for _, method := range []string{contract.DefaultMethodExchangeIdentity, clientSession, registration} {
 		for _, reason := range []string{"major-mismatch", "peer-below-minimum", "self-below-peer-minimum"} {
@@ -163,8 +163,8 @@ func TestR10_AnUnreadableRefusalIsNone(t *testing.T) {
 	}
 }
 
-// A protocol refusal of a repeated registration changes nothing: the session stays,
-// and the offer is made again after 300 s, on whatever socket.
+// R09: a protocol refusal of a repeated registration changes nothing: the session
+// stays, and the offer is made again after 300 s, on whatever socket.
 func TestR09_ARefusedHopChangesNoSession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -203,7 +203,7 @@ func TestR09_ARefusedHopChangesNoSession(t *testing.T) {
 	})
 }
 
-// R25, the protocol half, and the custody rule of contract §4: nothing is dropped.
+// R25, contract §4: a protocol refusal drops nothing.
 func TestR25_AProtocolRefusalKeepsCustody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -61,7 +61,7 @@ func TestR26_ReconnectWithBackoff(t *testing.T) {
 	})
 }
 
-// A session that stood a little less than a minute does not begin the waits anew.
+// R26: a session that stood a little less than a minute does not begin the waits anew.
 func TestR26_AShortSessionDoesNotResetTheWait(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -253,7 +253,9 @@ func TestB028_AThousandFlaps(t *testing.T) {
 	})
 }
 
-// B019, B010, B023: a peer that reads everything and answers nothing.
+// B019, B010, B023: a peer that reads everything and answers nothing is given up after
+// the bound of a call, dialled again at a bounded pace, and registered with once it
+// answers.
 func TestB019_APeerThatNeverAnswers(t *testing.T) {
 	silent := func(_ int, r *typedsocket.Request) bool { r.Drop(); return true }
 	for _, method := range []string{exchangeMethod, clientSession, registration} {
@@ -275,7 +277,8 @@ func TestB019_APeerThatNeverAnswers(t *testing.T) {
 	}
 }
 
-// B029: three seconds each way are slow, not dead.
+// B029: a line of three seconds each way is slow, not dead: the session is registered
+// and stays.
 func TestB029_SlowLegs(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, func(_ *Config, w *world) { w.latency = 3 * time.Second })
@@ -360,8 +363,8 @@ func TestKickShortensAPlainWait(t *testing.T) {
 	})
 }
 
-// Draining while anything is under way: Run returns, OnLost is called for a session
-// that stood, and nothing is dialled any more.
+// B026: a drain while anything is under way makes Run return, OnLost is called for a
+// session that stood, and nothing is dialled any more.
 func TestB026_DrainAtAnyMoment(t *testing.T) {
 	silent := func(_ int, r *typedsocket.Request) bool { r.Drop(); return true }
 	for name, test := range map[string]struct {
@@ -408,7 +411,7 @@ func TestB026_DrainAtAnyMoment(t *testing.T) {
 	}
 }
 
-// B112: a clean stop says nothing alarming.
+// B112: a clean stop logs no warning and no error.
 func TestB112_ACleanStopLogsNoError(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)

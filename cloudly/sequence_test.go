@@ -54,7 +54,7 @@ func TestR16_SequenceFromZeroAndNotUsedByARefusal(t *testing.T) {
 	})
 }
 
-// A repeated registration that is refused without a name leaves the session, and
+// R16: a repeated registration that is refused without a name leaves the session, and
 // is tried again on the same socket with the same number.
 func TestR16_ARefusedRepetitionKeepsTheSession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -90,7 +90,8 @@ func TestR16_ARefusedRepetitionKeepsTheSession(t *testing.T) {
 	})
 }
 
-// R17: nobody knows whether a number was used whose answer is lost.
+// R17: after an answer that was lost or cannot be read, nobody knows whether the number
+// was used: the relay takes the next one, on a new socket.
 func TestR17_LostAnswerTakesTheNextNumberOnANewSocket(t *testing.T) {
 	lose := map[string]func(w *world, r *typedsocket.Request) bool{
 		"swallowed":   func(_ *world, r *typedsocket.Request) bool { r.Drop(); return true },

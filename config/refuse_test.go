@@ -181,8 +181,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A listen address that nodes cannot reach is refused by its own name; the
-// switch admits loopback and port 0 and nothing else.
+// R14: a listen address that nodes cannot reach is refused by its own name; the switch
+// admits loopback and port 0 and nothing else.
 func TestR14_ListenAddress(t *testing.T) {
 	for _, test := range []struct {
 		text             string
@@ -240,7 +240,7 @@ func TestR14_ListenAddress(t *testing.T) {
 	}
 }
 
-// A bad offer of its own is refused, whichever half of it stands in the file.
+// R07: a bad offer of its own is refused, whichever half of it stands in the file.
 func TestR07_OwnOffer(t *testing.T) {
 	for _, test := range []struct {
 		name, version, minimum string

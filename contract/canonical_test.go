@@ -282,6 +282,8 @@ func anyJSON() *rapid.Generator[string] {
 	})
 }
 
+// R05: any text has the canonical form that a slow second implementation gives it, or
+// is refused where that one refuses it.
 func TestR05_CanonicalAgreesWithSlowOracle(t *testing.T) {
 	accepted, refused := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

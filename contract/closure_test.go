@@ -23,6 +23,8 @@ func sizedDescriptor(size int64) string {
 	return strings.NewReplacer(`"size":5`, fmt.Sprintf(`"size":%d`, size), `"archiveBytes":5`, fmt.Sprintf(`"archiveBytes":%d`, size)).Replace(descriptorText)
 }
 
+// R83: a descriptor of 256 MiB is read and one byte more is refused by name; so are a
+// size and a digest that are not those of its receipt, and a receipt above 16 KiB.
 func TestR83_ClosureDescriptor(t *testing.T) {
 	receipt := func(n int) string {
 		return with(t, descriptorText, `"x":1.5`, `"x":"`+strings.Repeat("r", n-len(receiptText)+1)+`"`)
@@ -53,6 +55,7 @@ func TestR83_ClosureDescriptor(t *testing.T) {
 	checkExactKeys(t, descriptorText, []string{"receipt"}, errorOf(ReadDatabaseClosureDescriptor))
 }
 
+// R83: a descriptor that is made here is judged by the same rules as one that was read.
 func TestR83_NewClosureDescriptor(t *testing.T) {
 	got, err := NewDatabaseClosureDescriptor(5, zeroSHA, Raw(receiptText))
 	want := DatabaseClosureDescriptor{5, zeroSHA, ClosureReceipt{5, zeroSHA, Raw(receiptText)}}
@@ -109,6 +112,8 @@ func TestClosureMessages(t *testing.T) {
 	})
 }
 
+// R04: a member more is refused at every exact level of the requests to back up and
+// restore a closure, with its path; answers admit one at their top.
 func TestR04_ClosureMessages(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body   string

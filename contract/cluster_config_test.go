@@ -59,8 +59,8 @@ func TestClusterConfiguration_WhichDocument(t *testing.T) {
 	}
 }
 
-// What a relay must do differs between these, so a reader can tell all of them
-// apart.
+// R27: a relay block that is absent, null, not valid or stated is read as that, and a
+// fault names its path: what a relay must do differs between these.
 func TestR27_ClusterConfiguration_RelayBlock(t *testing.T) {
 	for relay, want := range map[string]ClusterConfiguration{
 		``:                                  {Relay: RelayAbsent},
@@ -109,6 +109,8 @@ func TestClusterConfiguration_WhichNodes(t *testing.T) {
 	}
 }
 
+// R77: of a cluster document each node's endpoint is read where it is a canonical
+// origin; any other is absent, and the fault names its path.
 func TestR77_ClusterConfiguration_Corestore(t *testing.T) {
 	const nodes = `[
 		{"id":"a","data":{"corestore":{"endpoint":"http://10.0.0.1:3000"},"corestoreDatabase":{"host":"h","port":1.5}}},
@@ -157,6 +159,8 @@ func TestR77_ClusterConfiguration_Corestore(t *testing.T) {
 	}
 }
 
+// R01: nodes of a cluster document are named by the rule of nodes; others are not found
+// in it.
 func TestR01_ClusterConfigurationNodeID(t *testing.T) {
 	for id, want := range nodeIDs {
 		body := `{"data":{"nodes":[{"id":` + string(appendString(nil, id)) + `}]}}`
@@ -182,7 +186,7 @@ func TestClusterConfiguration_BoundOfNodes(t *testing.T) {
 	}
 }
 
-// A body that is not strict JSON states nothing, wherever it is not.
+// R03: a body that is not strict JSON states nothing, wherever it is not.
 func TestR03_ClusterConfigurationIsStrict(t *testing.T) {
 	const repeats = `repeats a name or holds a lone surrogate`
 	checkBodies(t, ReadClusterConfiguration, []bodyCase{

@@ -10,6 +10,8 @@ func readNodeCorestoreAlone(body []byte) (NodeCorestore, error) {
 	return readAs[NodeCorestore]("node corestore", body, 0)
 }
 
+// R77: an endpoint is a canonical http or https origin: user, path, trailing slash,
+// query, fragment, default port and other schemes are refused.
 func TestR77_NodeCorestore(t *testing.T) {
 	notCanonical := []string{`endpoint: is not a canonical http or https origin`}
 	checkBodies(t, readNodeCorestoreAlone, []bodyCase{

@@ -26,6 +26,8 @@ func TestCorestoreNodeRequest(t *testing.T) {
 	checkWritten(t, func(t *rapid.T) CorestoreNodeRequest { return CorestoreNodeRequest{drawNodeID(t, "node")} }, readCorestoreNodeRequestOfInventory)
 }
 
+// R78: an inventory is reachable with services, or unreachable with a known error code
+// and none; anything between the two is refused by name.
 func TestR78_InventoryStatesAreNeverMixed(t *testing.T) {
 	inventory := func(members string) string {
 		return `{"inventory":{"nodeId":"node-a","checkedAt":1,` + members + `}}`
@@ -58,7 +60,8 @@ func TestR78_InventoryStatesAreNeverMixed(t *testing.T) {
 	}
 }
 
-// An inventory that was not made by its constructors proves nothing by mistake.
+// R78: an inventory that was not made by its constructors is invalid, and never a blank
+// namespace.
 func TestR78_HalfAnInventoryIsInvalid(t *testing.T) {
 	x := NewCorestoreInventory("node-a", 1, nil)
 	if diff := cmp.Diff([]string{"services: is not an array"}, x.Validate()); diff != "" {
@@ -74,6 +77,8 @@ func TestR78_HalfAnInventoryIsInvalid(t *testing.T) {
 	}
 }
 
+// R77: a node whose endpoint is unknown is answered with CORESTORE_ENDPOINT_UNKNOWN and
+// no services.
 func TestR77_UnknownEndpointIsAnAnswerOfItsOwn(t *testing.T) {
 	got := string(CorestoreInventoryAnswer{NewUnreadInventory("node-b", 1767225600000, CorestoreEndpointUnknown)}.AppendJSON(nil))
 	if got != unreachableText {
@@ -95,7 +100,7 @@ func TestInventoryWritten(t *testing.T) {
 	}, ReadCorestoreServices)
 }
 
-// Garbage and half an answer are errors, never a blank namespace.
+// R78: garbage and half an answer are errors, never a blank namespace.
 func TestR78_CorestoreServices(t *testing.T) {
 	checkBodies(t, ReadCorestoreServices, []bodyCase{
 		{"whole", `{"ok":true,"services":[{"a":1}]}`, nil},

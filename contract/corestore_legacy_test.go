@@ -28,6 +28,8 @@ func legacyAdoption(of, text string) string {
 	return legacyResources(`{"capability":"objectstorage","bucketName":"b","retention":null,"adoption":` + text + `}`)
 }
 
+// R79: legacy services are read sorted and each once, with a database before an
+// objectstorage and nothing else; each breach is refused by its path.
 func TestR79_LegacyInventory(t *testing.T) {
 	service := func(ids ...string) string {
 		var all []string
@@ -69,6 +71,8 @@ func TestR79_LegacyInventory(t *testing.T) {
 	checkExactKeys(t, legacyText, []string{"services[0].resources[1].retention"}, errorOf(ReadLegacyInventory))
 }
 
+// R79: an adoption is either unadopted with a blocker that is known, or authorized with
+// its binding; each mixture is refused by its path.
 func TestR79_LegacyAdoption(t *testing.T) {
 	cases := []bodyCase{
 		{"unknown state", legacyAdoption("database", `{"state":"consumed"}`), []string{"services[0].resources[0].adoption.state: is not a known state"}},
@@ -95,6 +99,7 @@ func TestR79_LegacyAdoption(t *testing.T) {
 	checkBodies(t, ReadLegacyInventory, cases)
 }
 
+// R79: 4,096 legacy services are read and one more is refused.
 func TestR79_LegacyServicesBound(t *testing.T) {
 	services := func(n int) string {
 		var all []string
@@ -109,6 +114,8 @@ func TestR79_LegacyServicesBound(t *testing.T) {
 	})
 }
 
+// R79: what Cloudly is told of legacy resources is a reachable node with its list or an
+// unreachable one with its error code, never both.
 func TestR79_LegacyResourcesUnion(t *testing.T) {
 	answer := func(members string) string { return `{"nodeId":"node-a","checkedAt":1,` + members + `}` }
 	whole := answer(`"reachable":true,` + legacyText[1:len(legacyText)-1])
@@ -133,7 +140,7 @@ func TestR79_LegacyResourcesUnion(t *testing.T) {
 	checkExactKeys(t, answer(`"reachable":false,"errorCode":"CORESTORE_UNREACHABLE"`), nil, errorOf(ReadLegacyResources))
 }
 
-// What Corestore wrote goes to Cloudly as it came, unusual spacing and all.
+// R79: what Corestore wrote goes to Cloudly as it came, unusual spacing and all.
 func TestR79_LegacyServicesAreForwardedInOrder(t *testing.T) {
 	spaced := strings.ReplaceAll(legacyText, ",", " , ")
 	inventory, err := ReadLegacyInventory([]byte(spaced))
@@ -166,7 +173,7 @@ func TestLegacyServicesMadeHere(t *testing.T) {
 	}
 }
 
-// What no body can say is judged of a value that was made here, too.
+// R79: an adoption that was made here is judged by the same rules as one that was read.
 func TestR79_LegacyAdoptionMadeHere(t *testing.T) {
 	name, binding, blocker := "d", "binding-17", LegacyOwnedByBinding
 	made := LegacyInventory{LegacyServices{List: []LegacyService{{"s", []LegacyResource{{Capability: LegacyDatabase, DatabaseName: &name,

@@ -49,7 +49,7 @@ func TestBackupService(t *testing.T) {
 	})
 }
 
-// The member databaseClosure is read where it is an object, and only there.
+// R83: the member databaseClosure is read where it is an object, and only there.
 func TestR83_SnapshotsThatAreClosures(t *testing.T) {
 	snapshots := func(list string) string { return `{"snapshots":[` + list + `]}` }
 	closure := func(members string) string { return snapshots(`{"databaseClosure":` + members + `}`) }

@@ -10,6 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
+// R06: the digest of any record is SHA-256 over the canonical JSON of domain and
+// content without its digest, as a second implementation computes it; without a
+// canonical form there is none.
 func TestR06_DigestAgreesWithItsDefinition(t *testing.T) {
 	name := rapid.SampledFrom([]string{`"a"`, `"b"`, `"digest"`, `"digests"`, `"\u0064igest"`, `"Digest"`, `"domain"`, `"z"`})
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,6 +11,8 @@ func applyText(t testing.TB) string {
 	return `{"session":` + sessionText + `,"signed":` + string(gridRenewal(t, 0).AppendJSON(nil)) + `}`
 }
 
+// R52: the request that delivers a renewal holds session and record with the very bytes
+// that came, however they are spelled.
 func TestR52_RenewalIsDeliveredAroundItsBytes(t *testing.T) {
 	binding, err := ReadSessionBinding([]byte(sessionAnswerText), "-abc")
 	if err != nil {
@@ -28,6 +30,8 @@ func TestR52_RenewalIsDeliveredAroundItsBytes(t *testing.T) {
 	}
 }
 
+// R04: a member more is refused at every exact level of a renewal's delivery, with its
+// path.
 func TestR04_ApplyDNSLeaseRenewalRequest(t *testing.T) {
 	checkExactKeys(t, applyText(t), []string{"session", "signed.authority", "signed.renewal.controller"}, errorOf(ReadApplyDNSLeaseRenewalRequest))
 }
@@ -68,6 +72,8 @@ func drawApplyAnswer(t *rapid.T) ApplyDNSLeaseRenewalAnswer {
 		DNSLeaseRenewalReference{drawReference(t, "projection"), drawCounter(t, "sequence"), drawDigest(t, "digest")}}
 }
 
+// R53: an answer whose projection, sequence or digest is not that of the renewal that
+// was sent answers nothing.
 func TestR53_DeliveryIsAnsweredByItsReference(t *testing.T) {
 	sent := gridRenewal(t, 0).Renewal
 	if !(ApplyDNSLeaseRenewalAnswer{"replay", sent.Reference()}).Answers(sent) {

@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
+// R04: a member more is refused at every exact level of a hold, with its path.
 func TestR04_HoldDNSLeaseRenewalsRequest(t *testing.T) {
 	checkExactKeys(t, string(gridRun(t, 2).AppendJSON(nil)), []string{"renewals[0].authority", "renewals[1].authority",
 		"renewals[0].renewal.controller", "renewals[1].renewal.controller"}, errorOf(ReadHoldDNSLeaseRenewalsRequest))
@@ -59,6 +60,7 @@ func TestHoldDNSLeaseRenewalsAnswer(t *testing.T) {
 	}, ReadHoldDNSLeaseRenewalsAnswer)
 }
 
+// R45: a hold is answered by the number of renewals that it holds and by no other.
 func TestR45_HoldIsAnsweredByItsNumber(t *testing.T) {
 	for _, n := range []int{0, 3, 23} {
 		for _, held := range []int{0, 2, 3, 4, 23} {

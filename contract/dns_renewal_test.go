@@ -10,6 +10,7 @@ func readRenewalAlone(body []byte) (DNSLeaseRenewal, error) {
 	return readAs[DNSLeaseRenewal]("dns lease renewal", body, 0)
 }
 
+// R04: a member more is refused at every exact level of a renewal, with its path.
 func TestR04_DNSLeaseRenewal(t *testing.T) {
 	checkExactKeys(t, string(gridRenewal(t, 0).Renewal.AppendJSON(nil)), []string{"controller"}, errorOf(readRenewalAlone))
 }
@@ -37,7 +38,7 @@ func TestDNSLeaseRenewal(t *testing.T) {
 	checkWritten(t, drawRenewal, readRenewalAlone)
 }
 
-// The digest is of the content: neither spelling nor order change it.
+// R06: the digest is of the content: neither spelling nor order change it.
 func TestR06_DigestIsOfTheContent(t *testing.T) {
 	r := gridRenewal(t, 0).Renewal
 	r.Controller = Raw(` {"kind" : "\u0063loudly" , "id":"c1"} `)

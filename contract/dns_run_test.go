@@ -59,6 +59,8 @@ func changed(t *testing.T, n, i int, change func(r *DNSLeaseRenewal)) HoldDNSLea
 	return x
 }
 
+// R46: 32 renewals, four hours and 900,000 ms a window are taken; one more of each is
+// refused by name, and so is a grid of 24 windows.
 func TestR46_BoundsOfARun(t *testing.T) {
 	tight := func(n int) HoldDNSLeaseRenewalsRequest {
 		x := gridRun(t, n)
@@ -101,6 +103,8 @@ func TestR46_BoundsOfARun(t *testing.T) {
 	}
 }
 
+// R47: a renewal of another authority, controller, node, namespace or projection than
+// its run is named by its path; another spelling of the same is none.
 func TestR47_RunIsOfOnePiece(t *testing.T) {
 	otherAuthority := gridRun(t, 3)
 	otherAuthority.Renewals[2].Authority = Raw(`{"id":"signing","generation":3}`)
@@ -140,6 +144,8 @@ func TestR47_RunIsOfOnePiece(t *testing.T) {
 	}
 }
 
+// R47: equal sequences, a falling issuedAt and an expiresAt that is not later are
+// named; gaps between sequences and between windows are no fault.
 func TestR47_RunIsInOrder(t *testing.T) {
 	swapped := gridRun(t, 3)
 	swapped.Renewals[1], swapped.Renewals[2] = swapped.Renewals[2], swapped.Renewals[1]
@@ -188,7 +194,7 @@ func TestR47_RunIsInOrder(t *testing.T) {
 	}
 }
 
-// A run that is neither valid nor in order is invalid (contract §9.3).
+// R47, contract §9.3: a run that is neither valid nor in order is invalid.
 func TestR47_InvalidComesBeforeUnordered(t *testing.T) {
 	x := changed(t, 2, 1, func(r *DNSLeaseRenewal) { r.Sequence, r.RuntimeNamespace = 1, "ns:2" })
 	_, refusal := AdmitHoldDNSLeaseRenewalsRequest(x.AppendJSON(nil))
@@ -199,7 +205,7 @@ func TestR47_InvalidComesBeforeUnordered(t *testing.T) {
 	}
 }
 
-// One changed bit of any member of any renewal spoils its digest.
+// R06: one changed bit of any member of any renewal spoils its digest.
 func TestR06_ChangedBitSpoilsTheDigest(t *testing.T) {
 	whole := string(gridRun(t, 5).AppendJSON(nil))
 	if x, refusal := AdmitHoldDNSLeaseRenewalsRequest([]byte(whole)); refusal != nil || len(x.Renewals) != 5 {
@@ -235,6 +241,7 @@ func TestR06_ChangedBitSpoilsTheDigest(t *testing.T) {
 	}
 }
 
+// R01: the node of a run and of each renewal is named by the rule of nodes.
 func TestR01_RunNodeID(t *testing.T) {
 	for id, want := range nodeIDs {
 		x := changed(t, 1, 0, func(r *DNSLeaseRenewal) { r.NodeID = id })

@@ -11,6 +11,8 @@ func readSignedAlone(body []byte) (SignedDNSLeaseRenewal, error) {
 	return readAs[SignedDNSLeaseRenewal]("signed renewal", body, 0)
 }
 
+// R04: a member more is refused at every exact level of a signed renewal, with its
+// path.
 func TestR04_SignedDNSLeaseRenewal(t *testing.T) {
 	checkExactKeys(t, string(gridRenewal(t, 0).AppendJSON(nil)), []string{"authority", "renewal.controller"}, errorOf(readSignedAlone))
 }
@@ -35,7 +37,7 @@ func TestSignedDNSLeaseRenewal(t *testing.T) {
 	checkWritten(t, drawSigned, readSignedAlone)
 }
 
-// The bytes that came are the bytes that leave, whatever their spelling.
+// R52: the bytes that came are the bytes that leave, whatever their spelling.
 func TestR52_SignedRenewalKeepsItsBytes(t *testing.T) {
 	body := with(t, string(gridRenewal(t, 0).AppendJSON(nil)), `"sequence":1`, ` "s\u0065quence" : 1 `)
 	x, err := readSignedAlone([]byte("\n" + body + " "))

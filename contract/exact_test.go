@@ -104,6 +104,8 @@ func dottedPath(pointer jsontext.Pointer) string {
 	return path
 }
 
+// R04: references, offers, protocol refusals and empty bodies refuse a member more at
+// each of their levels, with its path.
 func TestR04_ExactKeysOfCoreShapes(t *testing.T) {
 	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	for name, tc := range map[string]struct {

@@ -31,6 +31,8 @@ func TestIngressAccepted(t *testing.T) {
 	}, ReadIngressAccepted)
 }
 
+// R71: each of the eight reasons is read and written with waits from 1,000 to 300,000
+// ms; another code, reason, wait or member makes it no refusal.
 func TestR71_OnlyAWholeIngressRefusalIsOne(t *testing.T) {
 	const whole = `{"code":"cluster-ingress-registration-refused","reason":"conflict","retryAfterMs":5000}`
 	for _, reason := range []string{"not-ready", "registration-invalid", "relay-not-connected", "ingress-not-designated",

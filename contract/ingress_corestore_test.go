@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Every member of these messages that names a node takes the node vocabulary and
-// not the canonical one.
+// R01: each member of the messages of ingress and Corestore that names a node takes the
+// node vocabulary and not the canonical one.
 func TestR01_NodeIDsOfIngressAndCorestore(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body string // %s stands for the node id

@@ -41,6 +41,8 @@ func TestIngressRegistration(t *testing.T) {
 	})
 }
 
+// R74: whatever is wrong with a registration, no reason repeats the bearer; no print
+// shows it, and it can be wiped.
 func TestR74_IngressBearerIsNowhere(t *testing.T) {
 	const marker = "marked-bearer"
 	for _, body := range []string{
@@ -88,7 +90,7 @@ func TestIngressRegistrationWritten(t *testing.T) {
 	}, ReadIngressRegistration)
 }
 
-// The offer is readable whatever else is wrong, so that it can be negotiated
+// R70: the offer is readable whatever else is wrong, so that it can be negotiated
 // first.
 func TestR70_OfferIsReadBeforeTheRegistration(t *testing.T) {
 	body := []byte(`{"bearer":7,"x":[],"x":1,"protocol":` + offerText + `}`)

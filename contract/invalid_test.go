@@ -52,6 +52,8 @@ func TestInvalidErrorText(t *testing.T) {
 	}
 }
 
+// R94: a secret and an opaque value show nothing of themselves in any format verb or in
+// JSON, and a secret can be wiped.
 func TestR94_SecretsDoNotPrint(t *testing.T) {
 	const marker = "marked-secret"
 	value := struct {

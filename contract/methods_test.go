@@ -38,6 +38,9 @@ func TestCatalogueIsConsistent(t *testing.T) {
 	}
 }
 
+// R38, R39: from the node listener each method that only Cloudly sends is refused by
+// the name for it, each other one that does not pass by its own, and what nodes may
+// send by none.
 func TestR38_R39_ListenerRefusals(t *testing.T) {
 	want := map[string]RefusalName{
 		"holdRuntimeNetworkDnsLeaseRenewals": EscrowCloudlyOnly,
@@ -74,6 +77,8 @@ func TestR38_R39_ListenerRefusals(t *testing.T) {
 	}
 }
 
+// R38: of Cloudly's methods those that go the other way, are never forwarded or are
+// unknown are refused by name, and its own are not.
 func TestR38_CloudlyRefusals(t *testing.T) {
 	for method, want := range map[string]RefusalName{
 		"applyRuntimeAssignment":             "",

@@ -22,6 +22,8 @@ func reasonsIn(t *testing.T, err error) []string {
 	return invalid.Reasons
 }
 
+// R07: an offer whose minimum is above its version or of another major, or whose
+// versions are none, is named as wrong.
 func TestR07_OwnOfferIsJudged(t *testing.T) {
 	for _, tc := range []struct {
 		offer Offer
@@ -42,6 +44,8 @@ func TestR07_OwnOfferIsJudged(t *testing.T) {
 	}
 }
 
+// R08: the offer of a registration is read whatever stands beside it, and is refused by
+// name where it is missing, given twice or not exact.
 func TestR08_OfferIsReadFromItsKeyAlone(t *testing.T) {
 	for _, tc := range []struct {
 		name, body string
@@ -77,6 +81,8 @@ func TestR08_OfferIsReadFromItsKeyAlone(t *testing.T) {
 	}
 }
 
+// R08: majors are compared first, then the peer with our minimum, then we with the
+// peer's.
 func TestR08_NegotiationOrder(t *testing.T) {
 	for _, tc := range []struct {
 		name          string
@@ -117,6 +123,8 @@ func drawOffer(t *rapid.T, label string) Offer {
 	return offer
 }
 
+// R08: for any two offers the answer is that of the contract's table of three facts,
+// and the mirrored one from the other side.
 func TestR08_NegotiationAgreesWithTable(t *testing.T) {
 	// The three facts of contract §4, and the answer to each combination.
 	type facts struct{ majorsDiffer, peerBelow, selfBelow bool }

@@ -2,6 +2,8 @@ package contract
 
 import "testing"
 
+// R90: a 409 with one of the three codes is its status reason, with the state that goes
+// with it; any other status, code or shape is none.
 func TestR90_LegacyAdoptionRefusal(t *testing.T) {
 	const pending = `{"ok":false,"error":"refused","code":"legacy-adoption-pending"}`
 	for _, tc := range []struct {

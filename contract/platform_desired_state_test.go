@@ -10,6 +10,8 @@ import (
 const desiredStateText = `{"capabilities":["database",1.5],"providerConfigs":{"p":null},"bindings":[` +
 	`{"nodeId":"-a","binding":{"id":"b1","id":"\ud800"}},{"nodeId":"b","binding":{}},{"nodeId":"-a","binding":{ }}]}`
 
+// R90: the desired state is counted by node, and its opaque members are written as they
+// came.
 func TestR90_PlatformDesiredStateCountsByNode(t *testing.T) {
 	x, err := ReadPlatformDesiredState([]byte(desiredStateText))
 	if err != nil {
@@ -48,6 +50,7 @@ func TestPlatformDesiredState(t *testing.T) {
 	}, ReadPlatformDesiredState)
 }
 
+// R01: the node of a platform placement is named by the rule of nodes.
 func TestR01_PlatformPlacementNodeID(t *testing.T) {
 	for id, want := range nodeIDs {
 		body := PlatformDesiredState{Raw(`[]`), Raw(`[]`), []PlatformBindingPlacement{{id, Raw(`{}`)}}}.AppendJSON(nil)

@@ -9,6 +9,8 @@ import (
 
 const statusText = `{"bindingId":"b:1","status":"failed","statusReason":"legacy-adoption-conflict","objectstorageBucketName":"bucket-1"}`
 
+// R04: a member more is refused at every level of a platform binding's status, with its
+// path.
 func TestR04_PlatformBindingStatusRequest(t *testing.T) {
 	checkExactKeys(t, statusText, nil, errorOf(ReadPlatformBindingStatusRequest))
 }

@@ -103,6 +103,8 @@ func TestReaderReadsWhatTheWriterWrites(t *testing.T) {
 	})
 }
 
+// R03: a body with a name given twice, bad UTF-8, data behind it, too much depth or a
+// lone surrogate is refused by its rule.
 func TestR03_StrictBodies(t *testing.T) {
 	const good = `{"node":"a","seq":1}`
 	for name, tc := range map[string]struct{ body, want string }{
@@ -152,6 +154,7 @@ func TestListsStopTakingAtTheirLimit(t *testing.T) {
 	}
 }
 
+// R03: 64 levels from the root of a body pass, and the 65th is refused.
 func TestR03_DepthIsCountedFromTheRoot(t *testing.T) {
 	nest := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	read := func(body string) []string {
@@ -290,6 +293,8 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
+// R04: the reader names every violation of a body with its path: members that are
+// unknown, missing, given twice or of the wrong kind.
 func TestR04_ReaderNamesEveryViolation(t *testing.T) {
 	for _, tc := range []struct {
 		name, body string

@@ -133,6 +133,8 @@ const refusalText = `{"code":"protocol-incompatible","reason":"major-mismatch",`
 	`"refusing":{"interfacesVersion":"33.0.0","minimumPeerVersion":"33.0.0"},` +
 	`"refused":{"interfacesVersion":"32.44.0","minimumPeerVersion":"32.0.0"}}`
 
+// R10: a protocol refusal is read and described; one with a member more or less, an
+// unknown reason, another code or an offer that does not hold is none.
 func TestR10_OnlyARealRefusalIsOne(t *testing.T) {
 	want := ProtocolRefusal{MajorMismatch, Offer{"33.0.0", "33.0.0"}, Offer{"32.44.0", "32.0.0"}}
 	got, ok := ReadProtocolRefusal([]byte(refusalText))
@@ -174,6 +176,7 @@ func TestR10_OnlyARealRefusalIsOne(t *testing.T) {
 	}
 }
 
+// R10: the refusal of any negotiation reads back as it was written.
 func TestR10_RefusalOfANegotiationReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		refusal, compatible := Negotiate(drawOffer(t, "local"), drawOffer(t, "remote"))

@@ -33,7 +33,8 @@ func TestRelayRegistrationAnswer(t *testing.T) {
 	checkWritten(t, drawRegistrationAnswer, ReadRelayRegistrationAnswer)
 }
 
-// Contract O35: strict mode refuses other members and still admits accepted.
+// R04, O35: in strict mode the answer to a registration is refused with any other
+// member, and still admits accepted.
 func TestR04_StrictRelayRegistrationAnswer(t *testing.T) {
 	checkExactKeys(t, registrationAnswerText, nil, errorOf(ReadStrictRelayRegistrationAnswer))
 	checkBodies(t, ReadStrictRelayRegistrationAnswer, []bodyCase{

@@ -20,6 +20,8 @@ var nodeIDs = map[string]bool{
 	"a.b": false, "a:b": false, "": false, strings.Repeat("a", 129): false, "a b": false, "ä": false, "a\n": false,
 }
 
+// R04: a member more is refused at every level of the relay's registration, with its
+// path.
 func TestR04_RelayRegistrationRequest(t *testing.T) {
 	checkExactKeys(t, registrationText, nil, errorOf(ReadRelayRegistrationRequest))
 }
@@ -49,6 +51,7 @@ func TestRelayRegistrationRequest(t *testing.T) {
 	checkWritten(t, drawRegistration, ReadRelayRegistrationRequest)
 }
 
+// R01: the node of a relay's registration is named by the rule of nodes.
 func TestR01_RelayRegistrationNodeID(t *testing.T) {
 	for id, want := range nodeIDs {
 		_, err := ReadRelayRegistrationRequest([]byte(with(t, registrationText, `"node-a"`, string(appendString(nil, id)))))
@@ -58,6 +61,9 @@ func TestR01_RelayRegistrationNodeID(t *testing.T) {
 	}
 }
 
+// R14: a registration with an address that is no IPv4 literal, loopback, link-local,
+// unspecified, multicast or broadcast is refused by that name; under test loopback
+// alone is admitted.
 func TestR14_ListenAddress(t *testing.T) {
 	for address, want := range map[string]AddressFault{
 		"10.0.4.7":        "",
@@ -97,7 +103,7 @@ func TestR14_ListenAddress(t *testing.T) {
 	}
 }
 
-// A registration under test is judged in everything but loopback.
+// R14: a registration under test is judged in everything but loopback.
 func TestR14_LoopbackRegistrationIsJudgedOtherwise(t *testing.T) {
 	body := with(t, with(t, registrationText, `"10.0.4.7"`, `"127.0.0.1"`), `8443`, `0`)
 	_, err := ReadLoopbackRelayRegistrationRequest([]byte(body))
@@ -106,6 +112,9 @@ func TestR14_LoopbackRegistrationIsJudgedOtherwise(t *testing.T) {
 	}
 }
 
+// R15: a registration without a hub is read and written without the member; a hub's key
+// that is not 32 bytes of canonical base64, its address and its port are refused by
+// name.
 func TestR15_VPNHubIsOptionalAndJudged(t *testing.T) {
 	noHub := with(t, registrationText, `,"vpnHub":`+hubText, ``)
 	x, err := ReadRelayRegistrationRequest([]byte(noHub))

@@ -25,6 +25,8 @@ func readPrepareIsolatedRestoreAnswer(body []byte) (IsolatedRestoreAnswer, error
 	return ReadIsolatedRestoreAnswer(MethodPrepareIsolatedRestore, body)
 }
 
+// R04: the request of an isolated restore is exact but for its control, which may hold
+// anything.
 func TestR04_IsolatedRestoreRequest(t *testing.T) {
 	checkBodies(t, readPrepareIsolatedRestore, []bodyCase{
 		{"whole", restoreControlText, nil},
@@ -41,7 +43,8 @@ func TestR04_IsolatedRestoreRequest(t *testing.T) {
 	}, readPrepareIsolatedRestore)
 }
 
-// The grant shows in no reason and no print, and is gone when it is wiped.
+// R84: the grant of an isolated restore shows in no reason and no print, and is gone
+// when it is wiped.
 func TestR84_ControlIsNowhere(t *testing.T) {
 	for _, body := range []string{
 		with(t, restoreControlText, `"node-a"`, `"marked-claims."`), restoreControlText + `marked`, restoreControlText[:70],
@@ -85,7 +88,8 @@ func TestIsIsolatedRestore(t *testing.T) {
 	}
 }
 
-// The eight ways in which a summary says what no node can have committed.
+// R85: a summary that says what no node can have committed is refused in each of the
+// eight ways, and what is valid is read without its other members.
 func TestR85_RestoreProgressIsNormalized(t *testing.T) {
 	swap := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(restoreSummaryText) }
 	for _, tc := range []struct {
@@ -142,6 +146,8 @@ func TestR85_RestoreProgressIsNormalized(t *testing.T) {
 	}
 }
 
+// R85: progress bears the node that was asked, whatever node the summary names, and a
+// staged object only where it belongs.
 func TestR85_ProgressIsTaggedWithItsNode(t *testing.T) {
 	const invented = `{"nodeId":"other",` + restoreMembersText
 	staged, err := ReadRestoreSummary(MethodStageIsolatedRestoreArchive, "node-a", []byte(invented))
@@ -160,6 +166,8 @@ func TestR85_ProgressIsTaggedWithItsNode(t *testing.T) {
 	}
 }
 
+// R04: a member more is refused at every exact level of an isolated restore's answer,
+// with its path.
 func TestR04_IsolatedRestoreAnswer(t *testing.T) {
 	checkBodies(t, readPrepareIsolatedRestoreAnswer, []bodyCase{
 		{"missing", `{}`, []string{"progress: is missing"}},
@@ -187,6 +195,8 @@ func TestR04_IsolatedRestoreAnswer(t *testing.T) {
 	}, readPrepareIsolatedRestoreAnswer)
 }
 
+// R86: the reason of a node's refusal is given on, bounded, unless it holds any part of
+// the control that was sent; then its code is, or the bare name.
 func TestR86_RestoreRefusals(t *testing.T) {
 	const grant = "eyJhbGciOiJSUzI1NiJ9.marked-claims.marked-signature"
 	control := Raw(`{"grant":"` + grant + `","restoreId":"restore-nine","expectedRevision":3,"mappings":[{"name":"orders","of":"4let","in":"3le"}],"size":123456,"SECRETKEYASANAMEWITH33CHARACTERS1":1}`)

@@ -8,8 +8,8 @@ import (
 
 const pushRouteTableText = `{"table":` + routeTableText + `}`
 
-// What may hold a secret anywhere names no unknown member, at any level that is
-// exact.
+// R04: a member more is refused at every exact level of a pushed route table; which may
+// hold a secret anywhere, so the member is not named.
 func TestR04_PushRouteTable(t *testing.T) {
 	const front = `{"table":{"revision":1,"issuedAt":1,"routes":[{"hostname":"a","destinations":[{"address":"10.0.0.1","port":1`
 	checkBodies(t, ReadPushRouteTableRequest, []bodyCase{
@@ -26,6 +26,8 @@ func TestR04_PushRouteTable(t *testing.T) {
 	})
 }
 
+// R04: a member more is refused in each of the small messages about the route table,
+// with its path.
 func TestR04_RouteTableMessages(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body string
@@ -87,7 +89,7 @@ func TestRouteTableMessagesWritten(t *testing.T) {
 	}, readRouteTableAnswerOfCloudly)
 }
 
-// A hint shows an ingress the revision and nothing else.
+// R73: a hint shows an ingress the revision and nothing else.
 func TestR73_ChangeHintCarriesTheRevisionAlone(t *testing.T) {
 	if got := string(RouteTableChanged{Revision: 6}.AppendJSON(nil)); got != `{"revision":6}` {
 		t.Error(got)

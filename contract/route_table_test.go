@@ -98,7 +98,8 @@ func TestRouteTableBounds(t *testing.T) {
 	}
 }
 
-// Every violation, in a table whose every value and unknown name is a marker.
+// R69: of a table that breaks any of the rules, and whose every value and unknown name
+// is a marker, no reason quotes one.
 func TestR69_RouteTableReasonsQuoteNothing(t *testing.T) {
 	const marker = "markedsecret"
 	secrets := fmt.Sprintf(`"certificate":{"privateKey":%[1]q,%[1]q:%[1]q},"basicAuth":{"user":%[1]q,"password":%[1]q},%[1]q:%[1]q`, marker)

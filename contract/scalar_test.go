@@ -8,6 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
+// R01: node ids are 1 to 128 letters, digits, hyphens and underscores, in any place;
+// anything else is none.
 func TestR01_NodeIDVocabulary(t *testing.T) {
 	long := strings.Repeat("a", 128)
 	for _, s := range []string{"-abc", "_abc", "a", "-", "_", "0", "A-Z_09", long} {
@@ -22,6 +24,8 @@ func TestR01_NodeIDVocabulary(t *testing.T) {
 	}
 }
 
+// R02: identifiers are 1 to 200 characters that begin with a letter or digit; a leading
+// colon, a length of 201 and anything else is refused.
 func TestR02_CanonicalIdentifier(t *testing.T) {
 	long := strings.Repeat("a", 200)
 	for _, s := range []string{"a:b._-9", "0", "Z", long} {
@@ -86,6 +90,7 @@ func TestTextGrammars(t *testing.T) {
 	}
 }
 
+// R11: the credential's id is found in a bearer, underscores and colons included.
 func TestR11_BearerNamesItsCredential(t *testing.T) {
 	id, ok := RelayBearerCredentialID("clusterRelayToken_a_b:c_" + strings.Repeat("0", 64))
 	if id != "a_b:c" || !ok {
@@ -93,6 +98,7 @@ func TestR11_BearerNamesItsCredential(t *testing.T) {
 	}
 }
 
+// R14: each address that cannot be published has the name of its own fault.
 func TestR14_ListenAddressFaults(t *testing.T) {
 	for address, want := range map[string]AddressFault{
 		"10.0.4.7":        "",
@@ -112,6 +118,8 @@ func TestR14_ListenAddressFaults(t *testing.T) {
 	}
 }
 
+// R05: numbers are plain safe integers: 2^53, -0, fractions, exponents and leading
+// zeros are refused.
 func TestR05_NumberTokens(t *testing.T) {
 	for token, want := range map[string]int64{
 		"0": 0, "1": 1, "-1": -1, "10": 10, "9007199254740991": 9007199254740991, "-9007199254740991": -9007199254740991,
@@ -147,6 +155,7 @@ func TestNumberBounds(t *testing.T) {
 	}
 }
 
+// R15: a key has exactly one text; any changed character is another key or none.
 func TestR15_NoiseKeyRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var key NoiseKey

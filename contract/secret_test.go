@@ -44,6 +44,8 @@ var secretShapes = map[string]struct {
 // tolerantSecrets are peers' accepted answers (contract O35).
 var tolerantSecrets = map[string]bool{"state": true, "begun": true, "reply": true}
 
+// R04: a member more is refused at every level of the messages that bear secrets, and
+// not even its name is repeated.
 func TestR04_SecretMessages(t *testing.T) {
 	for name, tc := range secretShapes {
 		if err := tc.read([]byte(tc.body)); err != nil {
@@ -68,7 +70,7 @@ func TestR04_SecretMessages(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with one of these bodies, no reason holds any of it.
+// R89: whatever is wrong with a body that bears a token, no reason holds any of it.
 func TestR89_SecretReasonsQuoteNothing(t *testing.T) {
 	const marker = "markedsecret"
 	for name, tc := range secretShapes {
@@ -157,6 +159,8 @@ func TestSecretRecipientState(t *testing.T) {
 	}
 }
 
+// R88: the messages that enroll a recipient are read by their rules, each breach by its
+// path.
 func TestR88_EnrollmentMessages(t *testing.T) {
 	checkBodies(t, ReadBeginRecipientRequest, []bodyCase{
 		{"missing", `{}`, []string{"expectedGeneration: is missing", "recipientKeyId: is missing", "publicKey: is missing"}},
@@ -196,6 +200,7 @@ func TestR88_EnrollmentMessages(t *testing.T) {
 	})
 }
 
+// R88: an answer counts only for the key and the generation that were asked for.
 func TestR88_AnswersAgainstTheirRequests(t *testing.T) {
 	begin, err := ReadBeginRecipientAnswer([]byte(beginAnswerText))
 	if err != nil {
@@ -216,6 +221,8 @@ func TestR88_AnswersAgainstTheirRequests(t *testing.T) {
 	}
 }
 
+// R89: a token is 32 to 4,096 bytes without whitespace, in the one exact plaintext;
+// anything else is refused by a reason that quotes nothing.
 func TestR89_ControlToken(t *testing.T) {
 	const rule = "token: is not 32 to 4096 bytes of utf-8 without whitespace"
 	token := func(s string) string { return string(AppendControlTokenPlaintext(nil, Secret(s))) }

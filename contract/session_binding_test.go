@@ -13,6 +13,8 @@ const (
 	sessionAnswerText = `{"protocol":{"novel":"\ud800"},"session": ` + sessionText + ` }`
 )
 
+// R29: a session is kept and written with the bytes that came, and does not alias the
+// frame.
 func TestR29_SessionBindingKeepsItsBytes(t *testing.T) {
 	body := []byte(sessionAnswerText)
 	got, err := ReadSessionBinding(body, "-abc")
@@ -57,6 +59,7 @@ func TestSessionBinding(t *testing.T) {
 	})
 }
 
+// R01: the node of a session is named by the rule of nodes.
 func TestR01_SessionBindingNodeID(t *testing.T) {
 	for id, want := range nodeIDs {
 		body := []byte(with(t, sessionAnswerText, `"-abc"`, string(appendString(nil, id))))

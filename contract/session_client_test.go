@@ -24,7 +24,8 @@ func TestClientSessionRequest(t *testing.T) {
 	}, ReadClientSessionRequest)
 }
 
-// A body that may hold a secret anywhere names no unknown member.
+// R04: a member more is refused at every level of a client session; the body may hold a
+// secret anywhere, so the member is not named.
 func TestR04_ClientSessionRequest(t *testing.T) {
 	for _, place := range []string{`{"identity":{"jwt":"a.b.c"},"protocol":` + offerText + `,"marked":1}`,
 		`{"identity":{"jwt":"a.b.c","marked":1},"protocol":` + offerText + `}`,

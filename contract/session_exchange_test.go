@@ -26,6 +26,8 @@ func TestIdentityExchangeRequest(t *testing.T) {
 	}, ReadIdentityExchangeRequest)
 }
 
+// R04: a member more in the exchange of a bearer is refused, and not even its name is
+// repeated.
 func TestR04_IdentityExchangeRequest(t *testing.T) {
 	_, err := ReadIdentityExchangeRequest([]byte(`{"token":"` + bearerText + `","marked-secret":"marked-secret"}`))
 	if err == nil || strings.Contains(err.Error(), "marked") {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A server reads the offer before it judges anything else of a registration, so
+// R08: the offer of a registration is read before anything else of it is judged, so
 // that a peer of another release hears why it is refused.
 func TestR08_RegistrationsAreNegotiatedBeforeTheirShape(t *testing.T) {
 	local := Offer{"33.2.0", "33.1.0"}
@@ -34,6 +34,9 @@ func TestR08_RegistrationsAreNegotiatedBeforeTheirShape(t *testing.T) {
 	}
 }
 
+// R10: the offer in an acceptance is negotiated from our side: another major, a peer
+// below our minimum and we below the peer's are refusals, and an answer without an
+// offer is invalid.
 func TestR10_AnsweredOfferIsNegotiatedFromTheOwnSide(t *testing.T) {
 	local := Offer{"32.44.0", "32.10.0"}
 	for body, want := range map[string]error{

@@ -16,6 +16,8 @@ const (
 	trafficPageText = `{"statistics":[` + bucketText + `],"nextCursor":"n"}`
 )
 
+// R75: a question names days that exist and are in order, a limit of 1 to 256 and a
+// cursor of at most 5,634 bytes; each breach is refused by its path.
 func TestR75_TrafficRequest(t *testing.T) {
 	cursor := func(n int) string {
 		return with(t, trafficRequestText, `"c"`, `"`+strings.Repeat("c", n)+`"`)
@@ -39,6 +41,8 @@ func TestR75_TrafficRequest(t *testing.T) {
 	checkExactKeys(t, trafficRequestText, nil, errorOf(ReadTrafficRequest))
 }
 
+// R75: a page of counters is read by its rules, each breach by its path; what a bucket
+// holds besides is opaque.
 func TestR75_TrafficPage(t *testing.T) {
 	page := func(buckets int) string {
 		return `{"statistics":[` + strings.TrimSuffix(strings.Repeat(bucketText+",", buckets), ",") + `]}`
@@ -71,6 +75,8 @@ func TestR75_TrafficPage(t *testing.T) {
 	})
 }
 
+// R75: a page with more buckets than were asked for, other days, another node or too
+// long a cursor is named as such.
 func TestR75_TrafficPageAgainstItsRequest(t *testing.T) {
 	bucket := func(day, node string) TrafficStatistics {
 		return TrafficStatistics{DayUTC: day, Hostname: "h", NodeID: node}

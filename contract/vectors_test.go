@@ -32,6 +32,7 @@ type refusedVector struct {
 	Why         string
 }
 
+// R05: more than a hundred texts have the canonical form that JSON.stringify gave them.
 func TestR05_CanonicalVectors(t *testing.T) {
 	vectors := loadVectors[[]canonicalVector](t, "canonical.json")
 	if len(vectors) < 100 {
@@ -51,6 +52,8 @@ func TestR05_CanonicalVectors(t *testing.T) {
 	}
 }
 
+// R05: texts that have no canonical form are refused by the rule that they break, and
+// equal nothing.
 func TestR05_RefusedVectors(t *testing.T) {
 	// What the script calls it, and what this package calls it.
 	reasons := map[string]string{
@@ -74,6 +77,8 @@ func TestR05_RefusedVectors(t *testing.T) {
 	}
 }
 
+// R05: names are sorted by UTF-16 code units, as another implementation sorts them, and
+// not by bytes.
 func TestR05_KeyOrderVectors(t *testing.T) {
 	v := loadVectors[struct{ Keys, Sorted []string }](t, "key_order.json")
 	object := func(keys []string) []byte {
@@ -95,6 +100,8 @@ func TestR05_KeyOrderVectors(t *testing.T) {
 	}
 }
 
+// R06: the digests of every kind of record are those that another implementation
+// computed.
 func TestR06_DigestVectors(t *testing.T) {
 	kinds := map[string]DigestKind{
 		"dnsLeaseRenewal":      DNSLeaseRenewalDigest,

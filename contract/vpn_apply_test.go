@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
+// R04: a member more is refused at every level of a network's request, with its path.
 func TestR04_ApplyVPNNetworkRequest(t *testing.T) {
 	checkExactKeys(t, `{"network":`+networkText+`}`, nil, errorOf(ReadApplyVPNNetworkRequest))
 }
@@ -40,6 +41,8 @@ func TestApplyVPNNetworkAnswer(t *testing.T) {
 	}, ReadApplyVPNNetworkAnswer)
 }
 
+// R60: an answer of idle counts only with the revision that was pushed; applying and
+// failed may name another.
 func TestR60_IdleMeansThePushedRevision(t *testing.T) {
 	sent := ApplyVPNNetworkRequest{vpnNetwork(1, 1)} // revision 7
 	for answer, want := range map[ApplyVPNNetworkAnswer]bool{

@@ -19,6 +19,7 @@ const networkText = `{"authorityId":"a","controlPrefix":"10.0.0.0/29","revision"
 	`{"nodeId":"b","publicKey":"AQECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=","controlAddress":"10.0.0.6","expiresAt":1,` +
 	`"workloadPrefixes":[{"cidr":"10.1.0.2/32","policyDomain":"d2"}]}],"grants":[{"sourceDomain":"d1","destinationDomain":"d2"}]}`
 
+// R04: a member more is refused at every level of a network, with its path.
 func TestR04_VPNNetwork(t *testing.T) {
 	checkExactKeys(t, networkText, nil, errorOf(readVPNNetworkAlone))
 }
@@ -58,6 +59,8 @@ func TestVPNNetwork_CanonicalLength(t *testing.T) {
 	})
 }
 
+// R59: two networks are the same when every member of them is; another value anywhere
+// makes them differ.
 func TestR59_VPNNetworkEqualByContent(t *testing.T) {
 	x, y := grantAll(vpnNetwork(3, 2), 4), grantAll(vpnNetwork(3, 2), 4)
 	if !x.Equal(y) {

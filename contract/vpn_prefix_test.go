@@ -11,6 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
+// R58: a prefix inside or equal to another one is named, whichever nodes they belong
+// to.
 func TestR58_OverlapOfAnyNodes(t *testing.T) {
 	x := vpnNetwork(4, 1)
 	for i, cidr := range []string{"10.0.0.0/24", "10.0.0.0/16", "10.0.0.7/32", "10.1.0.0/16"} {
@@ -25,8 +27,8 @@ func TestR58_OverlapOfAnyNodes(t *testing.T) {
 	checkNetwork(t, "equal", x, []string{`nodes[2].workloadPrefixes[0].cidr: overlaps another workload prefix`})
 }
 
-// The sweep names exactly the prefixes that a comparison of all pairs finds
-// inside another one.
+// R58: the overlaps that are named are exactly the prefixes that a comparison of all
+// pairs finds inside another one.
 func TestR58_OverlapAgreesWithAllPairs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var placed placedPrefixes

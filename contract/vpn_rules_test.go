@@ -20,6 +20,9 @@ func checkNetwork(t *testing.T, name string, x VPNNetwork, want []string) {
 	}
 }
 
+// R57: each bound of a network is taken, and one past it is refused by name: 256 nodes,
+// 128 prefixes, 4,096 grants, 917,504 bytes, 128 bytes of authority, a control prefix
+// of /30.
 func TestR57_NetworkBounds(t *testing.T) {
 	authority := func(id string) VPNNetwork {
 		x := vpnNetwork(1, 1)
@@ -70,6 +73,7 @@ func TestR57_NetworkBounds(t *testing.T) {
 	}
 }
 
+// R57: a revision is a counter from 1 to the largest safe integer.
 func TestR57_RevisionIsACounter(t *testing.T) {
 	x := vpnNetwork(0, 0)
 	x.Revision = 0
@@ -78,6 +82,7 @@ func TestR57_RevisionIsACounter(t *testing.T) {
 	checkNetwork(t, "last", x, nil)
 }
 
+// R01: nodes of a network are named by the rule of nodes.
 func TestR01_NetworkNodeID(t *testing.T) {
 	for id, want := range nodeIDs {
 		x := vpnNetwork(1, 1)
@@ -90,6 +95,8 @@ func TestR01_NetworkNodeID(t *testing.T) {
 	}
 }
 
+// R02: a network whose authority is no canonical identifier, such as :x or one of 201
+// characters, is refused by name.
 func TestR02_NetworkAuthorityID(t *testing.T) {
 	for id, want := range map[string][]string{
 		"a:b._-9":                nil,
@@ -103,6 +110,8 @@ func TestR02_NetworkAuthorityID(t *testing.T) {
 	}
 }
 
+// R58: nodes, prefixes and grants that are not in order or not unique, and keys and
+// addresses that repeat, are refused by their path.
 func TestR58_NetworkIsSortedAndUnique(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(x *VPNNetwork)
@@ -143,6 +152,8 @@ func TestR58_NetworkIsSortedAndUnique(t *testing.T) {
 	}
 }
 
+// R58: a control address is inside the control prefix and neither its network, its
+// broadcast nor the hub's; each other one is refused by name.
 func TestR58_ControlAddresses(t *testing.T) {
 	for address, want := range map[string][]string{
 		"192.168.0.2":     nil,
@@ -162,7 +173,7 @@ func TestR58_ControlAddresses(t *testing.T) {
 	}
 }
 
-// Of the four addresses of a /30 one is left for a node.
+// R58: of the four addresses of a /30 one is left for a node.
 func TestR58_SmallestControlPrefix(t *testing.T) {
 	for last, want := range []bool{false, false, true, false, false} {
 		x := vpnNetwork(1, 1)
@@ -174,6 +185,8 @@ func TestR58_SmallestControlPrefix(t *testing.T) {
 	}
 }
 
+// R58: a workload prefix that is not canonical, not in order, or overlaps the control
+// prefix or another one is refused by name.
 func TestR58_WorkloadPrefixes(t *testing.T) {
 	const overlaps = `nodes[2].workloadPrefixes[1].cidr: overlaps the control prefix`
 	for cidr, want := range map[string][]string{
@@ -197,6 +210,8 @@ func TestR58_WorkloadPrefixes(t *testing.T) {
 	}
 }
 
+// R58: a policy domain belongs to one node, and a grant names two domains of different
+// nodes; each breach is refused by its path.
 func TestR58_PolicyDomainsAndGrants(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(x *VPNNetwork)
@@ -232,6 +247,7 @@ func TestR58_PolicyDomainsAndGrants(t *testing.T) {
 	}
 }
 
+// R58: a member's key and expiry are judged, each by its path.
 func TestR58_MemberMembers(t *testing.T) {
 	x := vpnNetwork(1, 0)
 	x.Nodes[0].PublicKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHg=="

@@ -65,6 +65,8 @@ func TestBucketAgainstOracle(t *testing.T) {
 	})
 }
 
+// B076: a line that repeats is written as often as its budget allows; the rest is
+// counted, shown with the next one and in the metrics, and other lines go on.
 func TestB076_OneLineCannotFloodTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out output

@@ -212,8 +212,9 @@ func plantedErrors(marker string) []error {
 	}
 }
 
-// Contract R94: one logging function, no secret in any output. This is the
-// part of the row that the package can hold by itself.
+// R94: through none of the ways in which this package shows something does a marked
+// secret reach log, event, status, check or metric: the part of the row that the
+// package can hold by itself.
 func TestR94_NoMarkerInAnyOutput(t *testing.T) {
 	for what, marker := range markers {
 		for way, plant := range plantings {
@@ -231,7 +232,7 @@ func TestR94_NoMarkerInAnyOutput(t *testing.T) {
 	}
 }
 
-// The search itself must find what it looks for.
+// R94: the search for markers finds each of them where it stands.
 func TestR94_TheSearchFindsMarkers(t *testing.T) {
 	for what, marker := range markers {
 		e := newEverything()
@@ -242,8 +243,8 @@ func TestR94_TheSearchFindsMarkers(t *testing.T) {
 	}
 }
 
-// No line is so long, and none has such characters, that it could hide or
-// forge another.
+// R94: no line is so long, and none has such characters, that it could hide or forge
+// another.
 func TestR94_LinesAreOneLineEach(t *testing.T) {
 	e := newEverything()
 	for _, plant := range plantings {

@@ -144,7 +144,7 @@ func TestO36_ASessionEndsTheSuspicion(t *testing.T) {
 	})
 }
 
-// Times far away overflow nothing (B064).
+// B064: times far away overflow nothing.
 func TestB064_TimesFarAway(t *testing.T) {
 	for _, year := range []int{1960, 1970, 2039, 2107, 2263, 9999} {
 		at := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -27,7 +27,7 @@ func wantSilence(t *testing.T, e *end, before int) {
 	}
 }
 
-// §6.2, R20–R24: after DropCustody has returned, nothing that was held leaves,
+// R20–R24, contract §6.2: after DropCustody has returned, nothing that was held leaves,
 // whatever stage a push was in.
 func TestR20_NothingLeavesAfterCustodyEnded(t *testing.T) {
 	for name, reach := range map[string]func(r *rig, node *end){
@@ -107,7 +107,7 @@ func fill(e *end) {
 	synctest.Wait()
 }
 
-// Whatever the moment, no push begins after DropCustody has returned.
+// R20: whatever the moment, no push begins after DropCustody has returned.
 func TestR20_DropCustodyAgainstTheLoop(t *testing.T) {
 	for range 300 {
 		var mu sync.Mutex

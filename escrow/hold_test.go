@@ -31,7 +31,8 @@ func changed(n, i int, change func(s *contract.SignedDNSLeaseRenewal)) []byte {
 	}}, begin, n))
 }
 
-// R06, R46, R47, R48: every refusal, each bound at it and one past.
+// R06, R46, R47, R48: a hold is taken at each bound and refused one past it, by the
+// name of the rule that it breaks and with a reason that names the place.
 func TestR46_R47_R48_EveryRefusalOfAHold(t *testing.T) {
 	window := func(issued, from, to time.Duration) contract.DNSWindow {
 		return contract.DNSWindow{IssuedAt: begin.Add(issued).UnixMilli(), NotBefore: begin.Add(from).UnixMilli(), ExpiresAt: begin.Add(to).UnixMilli()}
@@ -122,7 +123,7 @@ func TestR46_R47_R48_EveryRefusalOfAHold(t *testing.T) {
 	}
 }
 
-// The order of contract §9.3: of two things that are wrong the first is named.
+// R48, contract §9.3: of two things that are wrong the first is named.
 func TestR48_OrderOfRefusals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newIdleRig(t, nil)

@@ -224,7 +224,7 @@ func TestTheLastByteThatIsHeld(t *testing.T) {
 	}
 }
 
-// When a hook has returned, the contexts of pushes that must not be any more have
+// R54: when a hook has returned, the contexts of pushes that must not be any more have
 // ended, whether or not the loop has looked.
 func TestR54_ContextsHaveEndedWhenAHookReturns(t *testing.T) {
 	for name, hook := range map[string]func(r *rig){

@@ -11,8 +11,8 @@ import (
 	"serve.zone/relay/contract"
 )
 
-// R50: attached over slot boundaries nothing is pushed; once the session is lost, at
-// once.
+// R50: attached over slot boundaries nothing is pushed; once the session is lost, a
+// renewal is at once.
 func TestR50_ReleaseOnlyWhileDetached(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -45,7 +45,8 @@ func TestR51_OnlyTheCurrentWindow(t *testing.T) {
 	})
 }
 
-// R51: windows are ordered by their ends alone, so a later one may open earlier.
+// R51: of the windows that are open the one with the highest sequence is pushed.
+// Windows are ordered by their ends alone, so a later one may open earlier.
 func TestR51_HighestSequenceThatIsCurrent(t *testing.T) {
 	at := func(m time.Duration) int64 { return begin.Add(m * time.Minute).UnixMilli() }
 	x := newRun(runOf(spec{}, []contract.DNSWindow{
@@ -76,8 +77,8 @@ func TestR51_HighestSequenceThatIsCurrent(t *testing.T) {
 	}
 }
 
-// R52: under the session that the node obtained, and with the bytes of signed as
-// they came.
+// R52: a renewal is pushed under the session that the node obtained, and with the bytes
+// of signed as they came.
 func TestR52_PushedWithTheNodesOwnBinding(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -163,7 +164,7 @@ func TestR53_PushedAgainUntilAcknowledged(t *testing.T) {
 	}
 }
 
-// A refused renewal is not pushed when its window has ended, and the next one is
+// R53: a refused renewal is not pushed when its window has ended, and the next one is
 // pushed in its own time, not in that of the one before.
 func TestR53_RetriesEndWithTheWindow(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -434,8 +435,7 @@ func TestWindowsThatEnd(t *testing.T) {
 	})
 }
 
-// R55: memory only. Another escrow, which a restarted relay is, holds and releases
-// nothing.
+// R55: another escrow, which a restarted relay is, holds and releases nothing.
 func TestR55_RestartHoldsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

@@ -14,7 +14,7 @@ import (
 	"serve.zone/relay/typedsocket"
 )
 
-// Contract §18, R94: nothing of a record, a session or a peer's text is shown, however
+// R94, contract §18: nothing of a record, a session or a peer's text is shown, however
 // a hold or a push ends.
 func TestR94_NothingHeldIsShown(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -151,7 +151,9 @@ func newWireRig(t testing.TB) (*rig, *network) {
 	return r, n
 }
 
-// R45, R48, §9.3: what a hold is answered with on the wire.
+// R45, R48, contract §9.3: on the wire a hold is answered with its number, and a
+// refused one with its name in text and code, also without a session and while the
+// relay drains.
 func TestR45_R48_HoldOnTheWire(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r, n := newWireRig(t)
@@ -202,7 +204,7 @@ func TestR45_R48_HoldOnTheWire(t *testing.T) {
 	})
 }
 
-// R52 on the wire: the very bytes, on the socket of the binding and on no other.
+// R52: the very bytes leave, on the socket of the binding and on no other.
 func TestR52_OnTheSocketOfTheBinding(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r, n := newWireRig(t)

@@ -26,7 +26,7 @@ func (r *rig) stalled(cloud *wire) {
 	}
 }
 
-// TestR20_NothingThatNodesHadQueuedReachesCloudly after the drop, when its socket
+// R20: nothing that nodes had queued reaches Cloudly after the drop, when its socket
 // stays open, as after relay-cluster-not-enabled (design §4, O19): neither their
 // requests nor their answers. What is the relay's own does.
 func TestR20_NothingThatNodesHadQueuedReachesCloudly(t *testing.T) {
@@ -95,8 +95,8 @@ func TestR20_NothingThatNodesHadQueuedReachesCloudly(t *testing.T) {
 	})
 }
 
-// TestR20_ANodesFrameInAStalledWriteCostsTheSocket: nothing else keeps it from
-// arriving.
+// R20: a node's frame that is half written when custody ends costs Cloudly's socket:
+// nothing else keeps it from arriving.
 func TestR20_ANodesFrameInAStalledWriteCostsTheSocket(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

@@ -60,7 +60,8 @@ func TestDrainOfIdleNodes(t *testing.T) {
 	}
 }
 
-// TestB110_DrainTakesNothingNewAndEndsWhatIsInFlight: what came before is answered.
+// B110: a drain takes nothing new, in either direction, and what came before it is
+// answered.
 func TestB110_DrainTakesNothingNewAndEndsWhatIsInFlight(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

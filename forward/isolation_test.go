@@ -9,7 +9,8 @@ import (
 
 const report = "reportRuntimeAssignmentObservation"
 
-// TestR31_ANodeSpeaksForItselfAlone, with a session and without.
+// R31: a node speaks for itself alone: a body with another node's session, or without a
+// session and naming another node, is refused and not forwarded.
 func TestR31_ANodeSpeaksForItselfAlone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.NodeToCloudly = []string{"reportFleetBundle"} })
@@ -89,7 +90,8 @@ func TestUnboundSocketSendsNothingButARegistration(t *testing.T) {
 	})
 }
 
-// TestR35_PushesGoToTheBindingsSocketAlone, under the binding's session.
+// R35: a push goes to the socket of the binding whose session it names, and to no
+// other; under another session it is refused and not delivered.
 func TestR35_PushesGoToTheBindingsSocketAlone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

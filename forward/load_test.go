@@ -249,8 +249,8 @@ func TestStrangersAreBounded(t *testing.T) {
 	})
 }
 
-// TestB031_NodeThatDoesNotRead costs itself: its answers fail by the bound of
-// their queue, and others are served at once.
+// B031: a node that does not read costs itself: its answers fail by the bound of their
+// queue, and others are served at once.
 func TestB031_NodeThatDoesNotRead(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -291,7 +291,8 @@ func TestB031_NodeThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// TestB034_CloudlyThatNeverAnswers: what is in flight is bounded and ends.
+// B034: what is in flight to a Cloudly that never answers is bounded, and each request
+// ends by its deadline.
 func TestB034_CloudlyThatNeverAnswers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

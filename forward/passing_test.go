@@ -9,7 +9,7 @@ import (
 	"serve.zone/relay/contract"
 )
 
-// TestR28_ManyNodesOverOneSocket: each gets its own answer.
+// R28: many nodes share one socket to Cloudly, and each gets its own answer.
 func TestR28_ManyNodesOverOneSocket(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -39,8 +39,8 @@ func TestR28_ManyNodesOverOneSocket(t *testing.T) {
 	})
 }
 
-// TestR29_BytesPassUnchangedAndNothingElseCrosses goes both ways, with members
-// in the envelope that must stay where they are.
+// R29: bodies pass unchanged in both directions, and no other member of the envelope
+// crosses.
 func TestR29_BytesPassUnchangedAndNothingElseCrosses(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const more = `"z":1.50 ,"a":[ 1e3,-0,"\u0041\/", {"deep":"\ud800","deep":2} ],"":null`
@@ -72,7 +72,7 @@ func TestR29_BytesPassUnchangedAndNothingElseCrosses(t *testing.T) {
 	})
 }
 
-// TestR29_ARegistrationPassesUnchanged compares request and answer.
+// R29: request and answer of a registration pass byte for byte.
 func TestR29_ARegistrationPassesUnchanged(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const request = "{ \"resolvedAuthorities\":[ ],\"node\\u0049d\":\"-a\\u0062c\" ,\"bearer\":\"\\ud83d\\ude00\", \"protocol\":{\"x\":1e2}}"
@@ -105,6 +105,8 @@ func named(hop contract.Hop) (names []string) {
 	return names
 }
 
+// R36, R37: each method that the contract names, and each configured one, passes in its
+// direction with request and answer byte for byte.
 func TestR36_R37_EachNamedMethodPassesInItsDirection(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config) {
@@ -138,8 +140,8 @@ func TestR36_R37_EachNamedMethodPassesInItsDirection(t *testing.T) {
 	})
 }
 
-// TestR38_R39_WhatDoesNotPassIsRefusedAndNotDelivered goes through the whole
-// catalogue and some names outside of it, both ways.
+// R38, R39: of the whole catalogue, and of names outside of it, what does not pass in a
+// direction is refused by its name and not delivered.
 func TestR38_R39_WhatDoesNotPassIsRefusedAndNotDelivered(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.NodeToCloudly, c.CloudlyToNode = []string{"upExtra"}, []string{"downExtra"} })
@@ -173,7 +175,8 @@ func TestR38_R39_WhatDoesNotPassIsRefusedAndNotDelivered(t *testing.T) {
 	})
 }
 
-// TestR44_HistoricalBodiesPass: sessions inside a body are nobody's business.
+// R44: a body that holds an earlier session passes under the current one: sessions
+// inside a body are nobody's business.
 func TestR44_HistoricalBodiesPass(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

@@ -12,7 +12,8 @@ import (
 	"serve.zone/relay/typedsocket"
 )
 
-// TestR01_NodeIDs: the node's vocabulary, not the canonical one.
+// R01: nodes that register are named by the node's vocabulary, not the canonical one;
+// another name is refused.
 func TestR01_NodeIDs(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -91,7 +92,7 @@ func TestHookThatPanics(t *testing.T) {
 	})
 }
 
-// TestR93_FramesAboveTheNodesBound cost the one socket.
+// R93: a frame above the node's bound costs that one socket.
 func TestR93_FramesAboveTheNodesBound(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -217,7 +218,8 @@ func TestSocketThatTookAnotherRoleMeanwhile(t *testing.T) {
 	})
 }
 
-// TestR32_RotationAndReplayOnTheLiveSocket leave other nodes alone.
+// R32: a rotation and a replay on the live socket hold the session that each was
+// answered with, and leave other nodes alone.
 func TestR32_RotationAndReplayOnTheLiveSocket(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -255,8 +257,8 @@ func TestR32_RotationAndReplayOnTheLiveSocket(t *testing.T) {
 	})
 }
 
-// TestR33_SecondNodeOnOneSocketIsRefused, whether the first is bound or on its
-// way to be.
+// R33: a second node on one socket is refused, whether the first is bound or on its way
+// to be.
 func TestR33_SecondNodeOnOneSocketIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -283,8 +285,9 @@ func TestR33_SecondNodeOnOneSocketIsRefused(t *testing.T) {
 	})
 }
 
-// TestR34_NewerSocketSupersedes: what was queued for the older one does not
-// leave, and pushes go to the newer one, also under the very same session.
+// R34: the newer socket of a node supersedes the older one: what was queued for the
+// older one does not leave, and pushes go to the newer one, also under the very same
+// session.
 func TestR34_NewerSocketSupersedes(t *testing.T) {
 	for _, epoch := range []int{1, 2} {
 		bubble(t, func(t *testing.T) {
@@ -320,7 +323,7 @@ func TestR34_NewerSocketSupersedes(t *testing.T) {
 	}
 }
 
-// TestR34_IdleOlderSocketIsToldWhy by the close code.
+// R34: an older socket that rests is told by its close code why it ends.
 func TestR34_IdleOlderSocketIsToldWhy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -408,8 +411,7 @@ func TestAcceptanceForASocketThatIsGone(t *testing.T) {
 	})
 }
 
-// TestB017_GhostDoesNotKeepItsNodeAway: a node whose socket is half dead comes
-// back and wins at once.
+// B017: a node whose socket is half dead comes back and wins at once.
 func TestB017_GhostDoesNotKeepItsNodeAway(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

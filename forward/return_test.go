@@ -156,7 +156,7 @@ func TestO9_CloudlyReturnsAndDies(t *testing.T) {
 	}
 }
 
-// TestR42_EveryNodeRegistersAgain within 15 s of a return.
+// R42: every node is made to register again within 15 s of a return of Cloudly.
 func TestR42_EveryNodeRegistersAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -439,7 +439,7 @@ func TestRegistrationsOfALostSession(t *testing.T) {
 	})
 }
 
-// TestR41_NothingWaitsForAnOutage: refused at once, and never sent.
+// R41: what a node asks during an outage is refused at once, and never sent.
 func TestR41_NothingWaitsForAnOutage(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

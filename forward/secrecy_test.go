@@ -57,7 +57,7 @@ func checkNotKept(t *testing.T, r *rig) {
 	}
 }
 
-// TestR30_BearerIsNotRetained, whatever becomes of the registration.
+// R30: the bearer of a node is not retained, whatever becomes of the registration.
 func TestR30_BearerIsNotRetained(t *testing.T) {
 	request := `{"nodeId":"node-a","bearer":"` + marker + `"}`
 	for name, run := range map[string]func(r *rig, cloud, node *wire){
@@ -110,8 +110,8 @@ func TestR30_BearerIsNotRetained(t *testing.T) {
 	}
 }
 
-// TestR43_SecretBodiesAreForwardedAndNotKept: requests and answers of contract
-// §18, and both of a configured method, of which nothing is known.
+// R43: secret bodies are forwarded and not kept: requests and answers of contract §18,
+// and both of a configured method, of which nothing is known.
 func TestR43_SecretBodiesAreForwardedAndNotKept(t *testing.T) {
 	for _, c := range []struct {
 		method          string
@@ -158,8 +158,8 @@ func TestR43_SecretBodiesAreForwardedAndNotKept(t *testing.T) {
 	}
 }
 
-// TestR94_NothingOfABodyIsShown: refusals of every kind, with a marker in every
-// text a peer can choose, also in method names.
+// R94: refusals of every kind show nothing of what a peer wrote, with a marker in every
+// text that it can choose, also in method names.
 func TestR94_NothingOfABodyIsShown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

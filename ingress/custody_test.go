@@ -14,8 +14,8 @@ import (
 	"serve.zone/relay/typedsocket"
 )
 
-// TestR20_AnEndOfCustodyLeavesNothing: the table is gone, roles are gone, sockets are
-// cut, nothing is in flight, and the next custody starts empty (R21 to R24 alike).
+// R20–R24: an end of custody leaves nothing: the table is gone, roles are gone, sockets
+// are cut, nothing is in flight, and the next custody starts empty.
 func TestR20_AnEndOfCustodyLeavesNothing(t *testing.T) {
 	for _, name := range contract.UndispatchedRefusals().Names() {
 		bubble(t, func(t *testing.T) {
@@ -68,7 +68,8 @@ func TestR20_AnEndOfCustodyLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestR25_WhatIsNoEndOfCustodyKeepsAll.
+// R25: losses, registrations and suspensions without a drop keep table and roles, and
+// the ingress still pulls.
 func TestR25_WhatIsNoEndOfCustodyKeepsAll(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -128,8 +129,8 @@ func TestSuspendBeginsNothingMore(t *testing.T) {
 	})
 }
 
-// TestR20_SuspendInAnOutage: the name is read on a socket of which nothing was told
-// yet. The table is kept back as long as a drop takes to follow, and no longer.
+// R20: in an outage a name that ends custody is read on a socket of which nothing was
+// told yet. The table is kept back as long as a drop takes to follow, and no longer.
 func TestR20_SuspendInAnOutage(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

@@ -29,7 +29,7 @@ func (p *remote) hints() []string {
 	return bodies
 }
 
-// TestR73_AHintCarriesTheRevisionAlone, to every registered ingress, after every
+// R73: a hint carries the revision alone, to every registered ingress, after every
 // table that is newer and after no other.
 func TestR73_AHintCarriesTheRevisionAlone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -56,8 +56,8 @@ func TestR73_AHintCarriesTheRevisionAlone(t *testing.T) {
 	})
 }
 
-// TestR73_OfSeveralRevisionsTheNewestIsTold: while a hint waits for its answer there
-// is never a second one out, however many tables come.
+// R73: while a hint waits for its answer there is never a second one out, however many
+// tables come; then the newest is told.
 func TestR73_OfSeveralRevisionsTheNewestIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -82,9 +82,8 @@ func TestR73_OfSeveralRevisionsTheNewestIsTold(t *testing.T) {
 	})
 }
 
-// TestR73_ALostHintCostsNothing: one that is not answered in time, or refused, is not
-// sent again; the next newer one is; and meanwhile others hear and the table is
-// served.
+// R73: a hint that is not answered in time, or refused, is not sent again; the next
+// newer one is; and meanwhile others hear and the table is served.
 func TestR73_ALostHintCostsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -127,7 +126,7 @@ func TestR73_ALostHintCostsNothing(t *testing.T) {
 	})
 }
 
-// TestR73_AHintIsGivenOnce, although it was not answered.
+// R73: a revision is told once, although the hint was not answered.
 func TestR73_AHintIsGivenOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -142,8 +141,8 @@ func TestR73_AHintIsGivenOnce(t *testing.T) {
 	})
 }
 
-// TestR73_NobodyElseIsTold: neither a socket whose registration Cloudly refused, nor
-// one whose it has not judged yet.
+// R73: neither a socket whose registration Cloudly refused, nor one whose it has not
+// judged yet, is told of a table.
 func TestR73_NobodyElseIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

@@ -11,8 +11,8 @@ import (
 	"serve.zone/relay/typedsocket"
 )
 
-// TestR70_TheBodyTravelsUntouched, in a flow of its own, and the answer bears the
-// relay's own offer (contract O16).
+// R70: the body of a registration travels untouched, in a flow of its own, and the
+// answer bears the relay's own offer (contract O16).
 func TestR70_TheBodyTravelsUntouched(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -86,8 +86,8 @@ func TestTheRoleIsThereBeforeTheAnswerLeaves(t *testing.T) {
 	})
 }
 
-// TestR70_OffersAreJudgedFirst: an ingress that cannot be served is refused without
-// a frame to Cloudly, whatever else its body holds.
+// R70: an ingress whose offer does not go with ours is refused without a frame to
+// Cloudly, whatever else its body holds.
 func TestR70_OffersAreJudgedFirst(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -109,7 +109,8 @@ func TestR70_OffersAreJudgedFirst(t *testing.T) {
 	})
 }
 
-// TestR70_BelowOurMinimum needs an offer of ours that leaves room below it.
+// R70: an ingress below our own minimum is refused by peer-below-minimum, and Cloudly
+// hears of none.
 func TestR70_BelowOurMinimum(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Offer.MinimumPeerVersion = "32.41.0" })
@@ -120,8 +121,8 @@ func TestR70_BelowOurMinimum(t *testing.T) {
 	})
 }
 
-// TestR71_InvalidRegistrationsAreRefusedHere by name, each member by its path, and
-// Cloudly is not asked (contract §11.2; R04).
+// R71, R04: invalid registrations are refused here by name, each member by its path,
+// and Cloudly is not asked (contract §11.2).
 func TestR71_InvalidRegistrationsAreRefusedHere(t *testing.T) {
 	good := registrationOf("node-a", "b")
 	with := func(old, next string) string { return strings.Replace(good, old, next, 1) }
@@ -160,7 +161,7 @@ func TestR71_InvalidRegistrationsAreRefusedHere(t *testing.T) {
 	}
 }
 
-// TestR71_TheLargestRegistration passes, and one byte more does not.
+// R71: the largest registration passes, and one byte more does not.
 func TestR71_TheLargestRegistration(t *testing.T) {
 	for over, want := range map[int]registrationEnd{0: registrationAccepted, 1: registrationInvalid} {
 		bearer := strings.Repeat("b", requestLimit+over-len(registrationOf("node-a", "")))
@@ -177,7 +178,7 @@ func textOf(a answered) string {
 	return ""
 }
 
-// TestR01_NodesOfTheVocabularyAreCarried.
+// R01: ingresses on nodes of the node's vocabulary are carried.
 func TestR01_NodesOfTheVocabularyAreCarried(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -191,8 +192,8 @@ func TestR01_NodesOfTheVocabularyAreCarried(t *testing.T) {
 	})
 }
 
-// TestR71_RefusalsOfCloudlyTravelUntouched: each of the eight, with the shortest and
-// the longest wait, and errors that are no refusal of this contract.
+// R71: each of the eight refusals, with the shortest and the longest wait, and errors
+// that are no refusal of this contract, reach the ingress untouched.
 func TestR71_RefusalsOfCloudlyTravelUntouched(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -234,7 +235,7 @@ func TestR71_RefusalsOfCloudlyTravelUntouched(t *testing.T) {
 	})
 }
 
-// TestR71_NotReady is the relay's own: it has no session to Cloudly, or stops.
+// R71: not-ready is the relay's own refusal: it has no session to Cloudly, or stops.
 func TestR71_NotReady(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -429,7 +430,8 @@ func TestARegistrationThatBeginsLateIsNotSent(t *testing.T) {
 	})
 }
 
-// TestR24_AStaleCredentialIsTold where it is read, by code alone; the answer goes on.
+// R24: a stale credential is told where it is read, by code alone; the answer goes on
+// to the ingress.
 func TestR24_AStaleCredentialIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

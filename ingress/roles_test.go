@@ -194,7 +194,8 @@ func TestTicketsThatAreNotCurrent(t *testing.T) {
 	}
 }
 
-// TestR72_OnlyTheRegisteredIngressPullsTheTable.
+// R72: only the ingress whose registration was accepted pulls the table; every other
+// socket is refused by name.
 func TestR72_OnlyTheRegisteredIngressPullsTheTable(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -422,8 +423,8 @@ func TestAnAbandonedRegistrationIsGivenUp(t *testing.T) {
 	})
 }
 
-// TestR76_TheTableIsServedWhileCloudlyIsAway, and roles and table outlive the loss;
-// so do they a refusal of another name (R25).
+// R76, R25: the table is served while Cloudly is away, and roles and table outlive the
+// loss and a refusal of another name.
 func TestR76_TheTableIsServedWhileCloudlyIsAway(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

@@ -52,7 +52,7 @@ func (r *rig) notKept(where string) {
 // watch keeps messages' memory from now on.
 func (r *rig) watch() { r.seen.mu.Lock(); r.seen.keep = true; r.seen.mu.Unlock() }
 
-// TestR74_TheBearerIsKeptNowhere, whatever becomes of the registration.
+// R74: the bearer is kept nowhere, whatever becomes of the registration.
 func TestR74_TheBearerIsKeptNowhere(t *testing.T) {
 	good := registrationOf("node-a", marker)
 	for name, run := range map[string]func(r *rig, cloud, p *remote){
@@ -200,8 +200,9 @@ func violations() map[string]string {
 	}
 }
 
-// TestR69_TablesThatBreakARule, pushed and pulled: each is refused by name, its reason
-// names members, nothing of it is quoted, kept or shown, and the one held stays.
+// R69: tables that break a rule, pushed and pulled, are each refused by name, the
+// reason names members, nothing of them is quoted, kept or shown, and the one held
+// stays.
 func TestR69_TablesThatBreakARule(t *testing.T) {
 	for table, reason := range violations() {
 		bubble(t, func(t *testing.T) {
@@ -236,7 +237,7 @@ func TestR69_TablesThatBreakARule(t *testing.T) {
 	}
 }
 
-// TestR69_AWholeTableIsShownByNothing, and is held in the one memory that is meant
+// R69: a whole table is shown by nothing, and is held in the one memory that is meant
 // for it; what it travelled in is zeroed.
 func TestR69_AWholeTableIsShownByNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -267,7 +268,7 @@ func TestR69_AWholeTableIsShownByNothing(t *testing.T) {
 	})
 }
 
-// TestR94_WhatAnIngressAnswersIsNotShown: pages, errors and acknowledgements.
+// R94: pages, errors and acknowledgements of an ingress are shown nowhere.
 func TestR94_WhatAnIngressAnswersIsNotShown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

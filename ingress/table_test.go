@@ -17,7 +17,7 @@ import (
 	"serve.zone/relay/typedsocket"
 )
 
-// TestR68_TheGreatestRevisionStays, whatever comes in whatever order.
+// R68: the table of the greatest revision stays, whatever comes in whatever order.
 func TestR68_TheGreatestRevisionStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var held, greatest int64
@@ -34,7 +34,7 @@ func TestR68_TheGreatestRevisionStays(t *testing.T) {
 	})
 }
 
-// TestR68_PushesInAnyOrder is the row: 5, 4, 5, 6 are answered 5, 5, 5, 6.
+// R68: pushes of the revisions 5, 4, 5, 6 are answered 5, 5, 5, 6.
 func TestR68_PushesInAnyOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -77,7 +77,8 @@ func (r *rig) pull(cloud *remote, answer string) error {
 	return r.Pull(context.Background(), cloud.relay)
 }
 
-// TestR68_NullIsAFact: it is not an empty table, and it takes nothing away.
+// R68: null is a fact that an ingress is told: it is not an empty table, and it takes
+// nothing away.
 func TestR68_NullIsAFact(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -154,7 +155,7 @@ func TestPullFails(t *testing.T) {
 	})
 }
 
-// TestR68_CrossingPushesAndPulls settle on the newest, and no answer goes back.
+// R68: pushes and pulls that cross settle on the newest table, and no answer goes back.
 func TestR68_CrossingPushesAndPulls(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

@@ -83,7 +83,7 @@ func (r *rig) read(cloud *remote, between func(pages int)) []string {
 	return nil
 }
 
-// TestR75_PagesOfThreeIngresses come in the order of nodes, each whole, under one
+// R75: the pages of three ingresses come in the order of nodes, each whole, under one
 // opaque cursor; and what happens between two pages costs at most its own node.
 func TestR75_PagesOfThreeIngresses(t *testing.T) {
 	nothing := func(*rig, *remote, map[string]*remote) {}
@@ -140,7 +140,7 @@ func TestR75_PagesOfThreeIngresses(t *testing.T) {
 	}
 }
 
-// TestR75_ThePageIsHandedOnAsItCame, but for its cursor, and the request as well.
+// R75: a page is handed on as it came, but for its cursor, and the request as well.
 func TestR75_ThePageIsHandedOnAsItCame(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -173,7 +173,7 @@ func TestR75_ThePageIsHandedOnAsItCame(t *testing.T) {
 	})
 }
 
-// TestR75_QuestionsThatBreakARule are refused here.
+// R75: questions that break a rule are refused here, and no ingress hears of them.
 func TestR75_QuestionsThatBreakARule(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -208,7 +208,7 @@ func TestR75_QuestionsThatBreakARule(t *testing.T) {
 	})
 }
 
-// TestR75_PagesThatBreakARule are refused by name, and nothing of them is quoted.
+// R75: pages that break a rule are refused by name, and nothing of them is quoted.
 func TestR75_PagesThatBreakARule(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -248,7 +248,8 @@ func TestR75_PagesThatBreakARule(t *testing.T) {
 	})
 }
 
-// TestR75_NobodyToAsk, nobody who answers, and errors of an ingress.
+// R75: with nobody to ask, nobody who answers, or an ingress that leaves, Cloudly is
+// told so by name; the error of an ingress goes on as it came.
 func TestR75_NobodyToAsk(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -287,7 +288,8 @@ func TestR75_NobodyToAsk(t *testing.T) {
 	})
 }
 
-// TestR75_BoundOfQuestions: they do not pile up behind an ingress that is slow.
+// R75: questions do not pile up behind an ingress that is slow: those beyond the bound
+// are refused.
 func TestR75_BoundOfQuestions(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

@@ -151,7 +151,8 @@ func TestAnExpiredSocketIsNotBound(t *testing.T) {
 	})
 }
 
-// TestB208_SocketsOutliveTheServersTimeouts, busy and idle ones.
+// B208: sockets, busy and idle ones, outlive the timeouts of the HTTP server that took
+// them.
 func TestB208_SocketsOutliveTheServersTimeouts(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -179,8 +180,8 @@ func TestB208_SocketsOutliveTheServersTimeouts(t *testing.T) {
 	})
 }
 
-// TestB017_AGhostDoesNotKeepItsNodeOut: a node that vanished without a word is
-// back after 5 s and served; its old socket is gone within the silence it has.
+// B017: a node that vanished without a word is back after 5 s and served; its old
+// socket is gone within the silence it has.
 func TestB017_AGhostDoesNotKeepItsNodeOut(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

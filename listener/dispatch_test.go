@@ -78,7 +78,8 @@ func TestWhatEachRoleMaySend(t *testing.T) {
 	})
 }
 
-// TestR71_ARouteRefusesInItsOwnForm what the listener turns away.
+// R71: what the listener itself turns away of a route is refused in that route's own
+// form.
 func TestR71_ARouteRefusesInItsOwnForm(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var held []*typedsocket.Request
@@ -191,8 +192,8 @@ func TestRequestsInFlightFollowTheRole(t *testing.T) {
 	}
 }
 
-// TestR03_AMalformedFrameClosesThatSocketOnly, of whatever role; the others go
-// on, and the listener counts it.
+// R03: a malformed frame closes that socket only, of whatever role; the others go on,
+// and the listener counts it.
 func TestR03_AMalformedFrameClosesThatSocketOnly(t *testing.T) {
 	text := func(payload string) string { return frame(0x81, uint64(len(payload)), payload) }
 	tests := []struct {
@@ -270,8 +271,8 @@ func TestR03_AMalformedFrameClosesThatSocketOnly(t *testing.T) {
 	}
 }
 
-// TestB170_TheFirstMessageMayBeAnything: messages bent at random, as text and as
-// binary; each costs its socket at most.
+// B170: a first message that is bent at random, as text or as binary, costs its socket
+// at most.
 func TestB170_TheFirstMessageMayBeAnything(t *testing.T) {
 	seeds := []string{
 		envelope("registerPalletRuntimeSession", `{"nodeId":"node-a"}`, "c"), envelope("hello", `null`, "c"), envelope("echo", `[]`, ""),
@@ -311,8 +312,8 @@ func TestB170_TheFirstMessageMayBeAnything(t *testing.T) {
 	})
 }
 
-// TestR30_ARefusedRequestIsZeroed: it may have been a registration, and its
-// memory is lent to others next.
+// R30: a request that the listener refuses is zeroed: it may have been a registration,
+// and its memory is lent to others next.
 func TestR30_ARefusedRequestIsZeroed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		left := make(chan string, 1)

@@ -85,8 +85,8 @@ func wantDrained(t *testing.T, r *rig, outcome string) {
 	t.Errorf("no event says that the drain %s: %+v", outcome, events)
 }
 
-// TestB116_WhatIsInFlightFinishes, and nothing new begins: no request (B110), no
-// socket, no connection.
+// B116, B110: while the listener drains, what is in flight finishes, and nothing new
+// begins: no request, no socket, no connection.
 func TestB116_WhatIsInFlightFinishes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		held := make(chan *typedsocket.Request, 1)

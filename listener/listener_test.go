@@ -35,8 +35,8 @@ func bare(t testing.TB, listen func(context.Context, string, string) (net.Listen
 	}), events
 }
 
-// TestR13_WhatWasReallyBoundIsReported, on the machine's own network: port 0
-// becomes the port that nodes can dial.
+// R13: what was really bound is reported, on the machine's own network: port 0 becomes
+// the port that nodes can dial.
 func TestR13_WhatWasReallyBoundIsReported(t *testing.T) {
 	asked := ""
 	l, _ := bare(t, func(ctx context.Context, network, address string) (net.Listener, error) {
@@ -142,8 +142,8 @@ func TestABindThatFailsIsSaid(t *testing.T) {
 	}
 }
 
-// TestB155_TheAcceptLoopOutlivesExhaustion: running out of descriptors is an
-// error that passes.
+// B155: the accept loop outlives a time without file descriptors, and takes connections
+// again afterwards.
 func TestB155_TheAcceptLoopOutlivesExhaustion(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -235,7 +235,8 @@ func TestABoundIsSaidOnceAMinute(t *testing.T) {
 	})
 }
 
-// TestR95_ChecksAndStatus: what an operator is shown, as one document.
+// R95: the listener's checks, and its sockets with role, node and address, are shown as
+// one document.
 func TestR95_ChecksAndStatus(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

@@ -46,9 +46,9 @@ func (l *meteredListener) Accept() (net.Conn, error) {
 // handshakes, the headers of TLS records, and what lies in a read buffer.
 const overhead = 24 << 10
 
-// TestB169_StrangersCannotFillMemory: a thousand sockets that nobody registered
-// announce a frame without an end and send it slowly. What is taken of each, and
-// so what is held, ends at the limit of an unregistered socket.
+// B169: a thousand sockets that nobody registered announce a frame without an end and
+// send it slowly. What is taken of each, and so what is held, ends at the limit of an
+// unregistered socket.
 func TestB169_StrangersCannotFillMemory(t *testing.T) {
 	const strangers = 1000
 	bubble(t, func(t *testing.T) {

@@ -131,8 +131,8 @@ func TestTheRegistryGetsThePathAsItWasSent(t *testing.T) {
 	})
 }
 
-// TestR40_ATypedRequestOverHTTPIsRefused: whatever it says, nothing reaches a
-// handler and the body is not read.
+// R40: a typed request over HTTP is refused whatever it says: nothing reaches a handler
+// and the body is not read.
 func TestR40_ATypedRequestOverHTTPIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -148,8 +148,8 @@ func TestR40_ATypedRequestOverHTTPIsRefused(t *testing.T) {
 	})
 }
 
-// TestB187_ExpectationsAreAnswered with a final status, never with a panic or
-// silence, whatever the request is.
+// B187: requests with an Expect header are answered with a final status, never with a
+// panic or silence, whatever the request is.
 func TestB187_ExpectationsAreAnswered(t *testing.T) {
 	tests := []struct {
 		name, request string

@@ -99,8 +99,8 @@ func TestWithoutACertificateHandshakesFailWithAnAlert(t *testing.T) {
 	}
 }
 
-// TestR91_ANewCertificateIsForNewConnections: the next one gets it, sockets that
-// stand live on.
+// R91: the connection after a swap gets the new certificate, and sockets that stand
+// live on.
 func TestR91_ANewCertificateIsForNewConnections(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var held atomic.Pointer[tls.Certificate]

@@ -127,8 +127,7 @@ func TestAFrameBehindTheHandshakeIsServed(t *testing.T) {
 	})
 }
 
-// TestB005_APlaceIsGivenBack whatever way a socket or an upgrade ends: places
-// taken are places given back.
+// B005: whatever way a socket or an upgrade ends, the place that it took is given back.
 func TestB005_APlaceIsGivenBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

@@ -51,6 +51,8 @@ func TestConfiguredExchangeMethod(t *testing.T) {
 	})
 }
 
+// R12: the simulated Cloudly judges the offer of a client session, then its shape, then
+// its identity, and a refused one authenticates nothing.
 func TestR12_ClientSessionJudgesOfferThenShapeThenIdentity(t *testing.T) {
 	const method = contract.MethodRegisterCloudlyClientSession
 	older := contract.Offer{InterfacesVersion: "31.9.0", MinimumPeerVersion: "31.0.0"}
@@ -93,6 +95,8 @@ func TestIdentityEnds(t *testing.T) {
 	})
 }
 
+// R24: the simulated Cloudly refuses an identity of an earlier generation by the name
+// for it.
 func TestR24_IdentityOfAnEarlierGeneration(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStage(t, nil)

@@ -22,8 +22,9 @@ func refusedIngress(name string, body []byte, reason contract.RefusalName, ms in
 		fmt.Sprintf(`{"code":"cluster-ingress-registration-refused","reason":%q,"retryAfterMs":%d}`, reason, ms)}
 }
 
-// Each reason, in the order in which they are judged: every step mends the reason
-// before it, so that the next one shows although all that follow are there too.
+// R71: the simulated Cloudly gives each reason in the order in which they are judged:
+// every step mends the reason before it, so that the next one shows although all that
+// follow are there too.
 func TestR71_IngressRegistrationsAreJudgedInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStage(t, func(cfg *CloudlyConfig) {

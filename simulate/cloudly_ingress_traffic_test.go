@@ -63,7 +63,8 @@ func counted(t *testing.T) (*stage, *pager) {
 	return s, p
 }
 
-// R75: pages are read to the last, each at the cursor that the one before gave.
+// R75: the simulated Cloudly reads pages to the last, each at the cursor that the one
+// before gave.
 func TestR75_TrafficIsReadPageByPage(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, p := counted(t)
@@ -142,8 +143,9 @@ func TestWrongTrafficPages(t *testing.T) {
 	}
 }
 
-// Yesterday and today are read again on every pass. What was counted stays, and a
-// day that was read when it had closed does not change.
+// R75: a simulated ingress's counters of yesterday and today are read again on every
+// pass. What was counted stays, and a day that was read when it had closed does not
+// change.
 func TestR75_CountersOnlyGrow(t *testing.T) {
 	other := bucket(day1, "b.example", "node-a", 1)
 	today := func(n int64) string { return pageOf("", bucket(day1, "a.example", "node-a", n), other) }

@@ -17,7 +17,8 @@ func TestGrid(t *testing.T) {
 	}
 }
 
-// A run of the grid is one that a relay must take, and one window more is not.
+// R46: the simulated Cloudly makes a run of the grid that a relay must take, and with
+// one window more one that it must not.
 func TestR46_RunOfTheGrid(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStage(t, nil)

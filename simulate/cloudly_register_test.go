@@ -64,6 +64,8 @@ func TestRelayRegistrationIsJudged(t *testing.T) {
 	})
 }
 
+// R16: the simulated Cloudly refuses a number that does not advance on its socket, and
+// across sockets a number orders nothing.
 func TestR16_SequenceAdvancesOnOneSocketAlone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStage(t, nil)
@@ -93,7 +95,7 @@ func TestR16_SequenceAdvancesOnOneSocketAlone(t *testing.T) {
 	})
 }
 
-// A scripted refusal is given without judging, so the same body may come again.
+// R16: after a scripted refusal the simulated Cloudly takes the same number again.
 func TestR16_RefusalConsumesNoSequence(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStage(t, nil)
@@ -126,6 +128,8 @@ func TestRelayRegistrationOfADisabledCluster(t *testing.T) {
 	})
 }
 
+// R24: the simulated Cloudly refuses every call on a socket of an earlier generation:
+// registrations, pulls and nodes' reports.
 func TestR24_StaleGenerationIsHeardOnEveryCall(t *testing.T) {
 	text, data := named(contract.RelayCredentialGenerationStale, "the socket authenticated as an earlier generation")
 	bubble(t, func(t *testing.T) {

@@ -43,7 +43,8 @@ func TestNodeRequestsAreJudgedBySession(t *testing.T) {
 	})
 }
 
-// Every method of the catalogue that nodes send is served (contract §8.1).
+// R36, contract §8.1: every method of the catalogue that nodes send is served by the
+// simulated Cloudly.
 func TestR36_EveryNodeMethod(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStage(t, nil)
@@ -165,6 +166,8 @@ func TestCapturesAreBounded(t *testing.T) {
 	}
 }
 
+// R43: the simulated Cloudly gives a node its VPN credential for the registered hub,
+// and refuses by name where hub or projection is not there.
 func TestR43_ManagedVPNCredential(t *testing.T) {
 	const method = "getRuntimeManagedVpnCredential"
 	bubble(t, func(t *testing.T) {

@@ -60,6 +60,8 @@ func TestNodeRegistrationIsJudged(t *testing.T) {
 	})
 }
 
+// R32: the simulated Cloudly answers a replay with the same session and a rotation with
+// another, refuses a conflicting repetition, and leaves other nodes alone.
 func TestR32_ReplayRotationAndConflict(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStage(t, nil)

@@ -17,7 +17,8 @@ import (
 	"serve.zone/relay/typedsocket/carriertest"
 )
 
-// The order of frames on a new socket is judged (contract §5.2, §5.6).
+// R12, contract §5.2, §5.6: the simulated Cloudly judges the order of frames on a new
+// socket.
 func TestR12_OrderOnANewSocket(t *testing.T) {
 	pull := contract.MethodGetVPNNetwork
 	bubble(t, func(t *testing.T) {
@@ -47,8 +48,8 @@ func TestR12_OrderOnANewSocket(t *testing.T) {
 	})
 }
 
-// A node's request long after an undispatched refusal, judged or scripted, means
-// that the relay did not drop what it holds (contract §6.1).
+// R20, contract §6.1: the simulated Cloudly notes a node's request long after an
+// undispatched refusal, judged or scripted: the relay did not drop what it holds.
 func TestR20_NodeRequestsAfterCustody(t *testing.T) {
 	const report = "reportRuntimeNetworkProtection"
 	for _, test := range []struct {

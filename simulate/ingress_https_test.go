@@ -69,8 +69,8 @@ func TestCertificatesAreChosenByName(t *testing.T) {
 	})
 }
 
-// A hostname that goes, comes or gets another certificate is served so at once, and
-// nothing is served before the first table.
+// R68: a simulated ingress serves a hostname that goes, comes or gets another
+// certificate so at once, and nothing before the first table.
 func TestR68_TheServedTableIsTheOneHeld(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newSite(t, 0)
@@ -181,7 +181,7 @@ func TestClientsAreBounded(t *testing.T) {
 	})
 }
 
-// R76: what is held is served while the relay is away, and counted.
+// R76: a simulated ingress serves what it holds while the relay is away, and counts it.
 func TestR76_ServesWhileItsSocketIsAway(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newSite(t, 4, to("a.example", backendA))

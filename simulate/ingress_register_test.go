@@ -10,7 +10,7 @@ import (
 	"serve.zone/relay/typedsocket"
 )
 
-// Each wrong acceptance is refused by the ingress, and noted.
+// R70: each wrong acceptance is refused by the simulated ingress, and noted.
 func TestR70_AcceptancesAreJudged(t *testing.T) {
 	good := acceptedBy(relayOffer(), "7")
 	change := func(old, new string) string { return replace(t, good, old, new) }
@@ -93,7 +93,8 @@ func refuseWith(data string) func(*typedsocket.Request) {
 	return func(r *typedsocket.Request) { r.Refuse("x", []byte(data)) }
 }
 
-// A refusal by name is obeyed to the second, on the same socket when that is soon.
+// R71: a simulated ingress obeys a refusal by name to the second, on the same socket
+// when that is soon.
 func TestR71_RefusedIngressesWait(t *testing.T) {
 	protocol := scriptedRefusal(contract.MajorMismatch, DefaultOffer(), []byte("{}"))
 	named := func(ms string) func(*typedsocket.Request) {
@@ -144,6 +145,8 @@ func TestR71_RefusedIngressesWait(t *testing.T) {
 	}
 }
 
+// R09: a simulated ingress whose offer is refused makes the next one after 300,000 ms,
+// on another socket.
 func TestR09_ProtocolRefusalOfAnIngress(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		protocol := scriptedRefusal(contract.PeerBelowMinimum, DefaultOffer(), []byte("{}"))

@@ -32,8 +32,8 @@ func outcomes(i *Ingress) string {
 	return strings.Join(list, ", ")
 }
 
-// R68, R73: the greatest revision stays, null is a fact, and a hint that is not
-// newer costs nothing.
+// R68, R73: at a simulated ingress the greatest revision stays, null is a fact, and a
+// hint that is not newer costs nothing.
 func TestR68_TheGreatestRevisionStays(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ca, says := authority(t), answers{}
@@ -113,8 +113,8 @@ func TestTablesThatContradictTheRelay(t *testing.T) {
 	}
 }
 
-// Each wrong table is refused whole, with reasons that quote nothing, and the one
-// that is held stays.
+// R69: each wrong table is refused whole by the simulated ingress, with reasons that
+// quote nothing, and the one that is held stays.
 func TestR69_WrongTablesAreRefused(t *testing.T) {
 	ca := authority(t)
 	a, b := ca.route(t, "a.example", backend), ca.route(t, "b.example", backend)
@@ -193,7 +193,8 @@ func TestUDPPortRoutesAreNotServed(t *testing.T) {
 	})
 }
 
-// R73: a hint with anything else in it is refused, noted, and not followed.
+// R73: a hint with anything else in it is refused, noted and not followed by the
+// simulated ingress.
 func TestR73_HintsCarryTheRevisionAlone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		says := answers{}

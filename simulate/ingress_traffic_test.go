@@ -28,7 +28,8 @@ func someTraffic() []TrafficBucket {
 	return list
 }
 
-// R75: pages of at most the limit, in order, with a cursor wherever more follows.
+// R75: a simulated ingress gives pages of at most the limit, in order, with a cursor
+// wherever more follows.
 func TestR75_AnIngressPagesItsCounters(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		i, _, c := ingressAlone(t, answers{}, func(cfg *IngressConfig) { cfg.Traffic = someTraffic() })

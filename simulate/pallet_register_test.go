@@ -193,6 +193,8 @@ func TestRegistrationIsTriedAgain(t *testing.T) {
 	}
 }
 
+// R09: a simulated node whose offer is refused makes the next one after 300,000 ms, on
+// another socket.
 func TestR09_ProtocolRefusalOfANode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStage(t, nil)

@@ -136,7 +136,8 @@ func TestStepStopsReading(t *testing.T) {
 	})
 }
 
-// A swallowed registration counts, one that was lost on the way does not (R17).
+// R17: to the simulated Cloudly a registration whose answer it swallows counts, and one
+// that was lost on the way does not.
 func TestR17_LostAnswerAndLostRequest(t *testing.T) {
 	for step, want := range map[string]int{"swallow": 1, "ignore": 0} {
 		t.Run(step, func(t *testing.T) {

@@ -57,6 +57,8 @@ func TestPalletAndCloudly(t *testing.T) {
 	})
 }
 
+// R32: a simulated node replays and rotates on its live socket, gets the sessions that
+// Cloudly holds, and disturbs no other node.
 func TestR32_RotationOnTheLiveSocket(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStage(t, nil)
@@ -94,6 +96,8 @@ func TestR32_RotationOnTheLiveSocket(t *testing.T) {
 	})
 }
 
+// R42: a simulated node that is told to register again, is cut or reconnects keeps its
+// nonce and with it its session; a restarted one has another.
 func TestR42_ReconnectWithTheUnchangedNonce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStage(t, nil)
@@ -127,7 +131,8 @@ func TestR42_ReconnectWithTheUnchangedNonce(t *testing.T) {
 	})
 }
 
-// R29: a node may spell its bodies as it likes, and Cloudly reads them the same.
+// R29: a simulated node may spell its bodies as it likes, and the simulated Cloudly
+// reads them the same.
 func TestR29_UnusualSpelling(t *testing.T) {
 	spaced := func(body []byte) []byte {
 		return []byte(strings.ReplaceAll(strings.ReplaceAll(string(body), `":`, `" : `), `{`, "{ \n"))
@@ -154,7 +159,8 @@ func TestR29_UnusualSpelling(t *testing.T) {
 	})
 }
 
-// R34: two processes of one node, one with the nonce that it is told.
+// R34: of two simulated processes of one node, one with the nonce that it is told, the
+// newer socket takes over.
 func TestR34_TwoProcessesOfOneNode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStage(t, nil)

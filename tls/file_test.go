@@ -70,9 +70,9 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// TestR91_HotReloadOnTheWire: real files and real TLS. New connections get the
-// new certificate, a connection that stands lives on, and files swapped as a
-// mounted secret is, by one link, are taken up without being asked.
+// R91: with real files and real TLS new connections get the new certificate, a
+// connection that stands lives on, and files swapped as a mounted secret is, by one
+// link, are taken up without being asked.
 func TestR91_HotReloadOnTheWire(t *testing.T) {
 	dir := t.TempDir()
 	version := func(name string, i *issued) {

@@ -34,8 +34,8 @@ func running(t *testing.T, f func(t *testing.T, r *rig)) {
 	})
 }
 
-// TestR91_ReplacedFilesAreTakenUp: by themselves within a few seconds; on demand
-// at once. A pair that is bad is refused by name, and the last good one is kept.
+// R91: replaced files are taken up by themselves within a few seconds, on demand at
+// once. A pair that is bad is refused by name, and the last good one is kept.
 func TestR91_ReplacedFilesAreTakenUp(t *testing.T) {
 	running(t, func(t *testing.T, r *rig) {
 		first, second, third := issue(subject{}), issue(subject{}), issue(subject{})
@@ -172,8 +172,9 @@ func TestWithoutFilesThereIsNoCertificate(t *testing.T) {
 	})
 }
 
-// TestB059_NotYetValidIsSaidAsSuch, with how long it will take, and ends nothing.
-// TestB061: a machine without a clock is ready by itself once it has one.
+// B059, B061: a certificate that is not valid yet is said to be that, with how long it
+// will take, and ends nothing; a machine without a clock is ready by itself once it has
+// one.
 func TestB059_B061_AClockThatIsWrong(t *testing.T) {
 	running(t, func(t *testing.T, r *rig) {
 		good := issue(subject{from: date(2000).Add(-time.Hour), to: date(2001)})
@@ -330,7 +331,8 @@ func TestAFileSystemThatHangs(t *testing.T) {
 	})
 }
 
-// TestR18_TheOriginIsCompared by the rules that clients have.
+// R18: the origin is compared with the certificate's names by the rules that clients
+// have.
 func TestR18_TheOriginIsCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -408,7 +410,8 @@ func TestTheKeyIsKeptNowhere(t *testing.T) {
 	})
 }
 
-// TestR95_StatusAndDuty: what an operator is shown, as one document.
+// R95: the certificate that is served, the one that was refused and why, are shown as
+// one document with their checks.
 func TestR95_StatusAndDuty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

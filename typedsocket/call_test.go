@@ -324,7 +324,8 @@ func TestPendingCallsBelongToOneSocket(t *testing.T) {
 	})
 }
 
-// TestB034_PendingCallsAreBounded: a peer that accepts and never answers.
+// B034: calls to a peer that accepts and never answers are bounded: the one beyond
+// fails at once, and each other one by its deadline.
 func TestB034_PendingCallsAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, _ := pair(t, Config{Peer: "server", Limits: Limits{Pending: 10}}, Config{Peer: "client", Handler: HandlerFunc(func(r *Request) { r.Drop() })})

@@ -80,9 +80,8 @@ func callLater(s *Socket, method string, o CallOptions) <-chan error {
 	return done
 }
 
-// TestR20_DropFlowsTakesBackWhatNodesQueued: the writer is stalled when custody
-// ends. Of what nodes had queued nothing leaves, whoever waits for it is told,
-// and the own frames leave.
+// R20: when custody ends while the writer is stalled, nothing that nodes had queued
+// leaves, whoever waits for it is told, and the own frames leave.
 func TestR20_DropFlowsTakesBackWhatNodesQueued(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var ended []error

@@ -33,6 +33,8 @@ func closeSeen(t testing.TB, peer *websocket.Conn) websocket.CloseError {
 	}
 }
 
+// R03: each malformed text closes its socket with 1007 and the rule, or, where sockets
+// are kept, is dropped and counted and the next request is served.
 func TestR03_MalformedTextEndsTheSocketOrIsDropped(t *testing.T) {
 	// Each is refused with its rule; the process stays up and counts it.
 	malformed := []string{
@@ -62,8 +64,8 @@ func TestR03_MalformedTextEndsTheSocketOrIsDropped(t *testing.T) {
 	}
 }
 
-// TestB175_ALargeMessageEndsTheSocketWithItsLimit, also when it is announced
-// in a 64-bit length, and R93: that socket only.
+// B175, R93: a message above the limit ends that socket only, with the limit in its
+// reason, also when it is announced in a 64-bit length.
 func TestB175_ALargeMessageEndsTheSocketWithItsLimit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, Config{Peer: "raw", Limits: Limits{Frame: 64 << 10}, Handler: handlers{"echo": echo}})
@@ -82,7 +84,8 @@ func TestB175_ALargeMessageEndsTheSocketWithItsLimit(t *testing.T) {
 	})
 }
 
-// TestR87_ALargeRequestIsRefusedByNameWhereTheSocketMatters.
+// R87: a maximal chunk passes, and a request of 17 MiB is refused by name where the
+// socket matters, which goes on.
 func TestR87_ALargeRequestIsRefusedByNameWhereTheSocketMatters(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, s := pair(t, Config{Peer: "server"}, Config{Peer: "client", Limits: Limits{Frame: 16 << 20, Close: 24 << 20}, Handler: handlers{"echo": func(r *Request) { r.Answer([]byte(`{}`)) }}})
@@ -176,7 +179,7 @@ func TestCloseFlushesThenSaysWhy(t *testing.T) {
 	})
 }
 
-// TestB026_CloseIsBoundedForAPeerThatNeverReads.
+// B026: closing a socket ends within its bound although the peer never reads.
 func TestB026_CloseIsBoundedForAPeerThatNeverReads(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		peer, s := newRig(t, Config{Peer: "raw"}).raw()
@@ -207,6 +210,8 @@ func (c *stuckConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// B026: closing a socket ends within its bound although a read on the connection never
+// returns.
 func TestB026_CloseIsBoundedForAConnectionThatHangs(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		free := make(chan struct{})
@@ -283,7 +288,8 @@ func TestCutOnAnIdleSocketStillSaysWhy(t *testing.T) {
 	})
 }
 
-// TestB046_ASlowReaderIsCutWithReasonLimitAndValue.
+// B046: a peer that reads too slowly for its answers is cut, and the reason names the
+// limit and how much was held.
 func TestB046_ASlowReaderIsCutWithReasonLimitAndValue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var g *gate
@@ -313,7 +319,8 @@ func TestB046_ASlowReaderIsCutWithReasonLimitAndValue(t *testing.T) {
 	})
 }
 
-// TestB044_AQueueForAPeerThatDoesNotReadIsBounded and so is B038's wait.
+// B044, B038: the queue for a peer that does not read is bounded, what is beyond it is
+// refused at once, and the write itself is given up in time.
 func TestB044_AQueueForAPeerThatDoesNotReadIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var g *gate
@@ -352,6 +359,8 @@ func TestB044_AQueueForAPeerThatDoesNotReadIsBounded(t *testing.T) {
 	})
 }
 
+// B176: a close reason that is too long is cut to 123 bytes at most, between two
+// characters.
 func TestB176_ALongReasonIsCutOnARuneEdge(t *testing.T) {
 	for _, reason := range []string{strings.Repeat("a", 200), strings.Repeat("é", 100), strings.Repeat("€", 41) + "€", "x" + strings.Repeat("😀", 40)} {
 		got := cutReason(reason)
@@ -376,8 +385,8 @@ func TestTheCloseCodeTableIsComplete(t *testing.T) {
 	}
 }
 
-// TestB166_FrameLengthsOfEveryForm: a frame header with any length, the top
-// bit included, ends the socket or is waited for; nothing crashes or allocates.
+// B166: a frame header with any length, the top bit included, ends the socket or is
+// waited for; nothing crashes or allocates.
 func TestB166_FrameLengthsOfEveryForm(t *testing.T) {
 	for _, header := range [][]byte{
 		append([]byte{0x81, 0xff}, binary.BigEndian.AppendUint64(nil, 1<<63)...),

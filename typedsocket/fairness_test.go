@@ -10,9 +10,9 @@ import (
 	"serve.zone/relay/typedsocket/envelope"
 )
 
-// TestB031_FlowsShareASlowSocketByBytes is the figure of the issue: a peer
-// that reads 1 MiB/s, 256 flows, one of them flooding with 1 MiB frames. After
-// 10 s the bytes that arrived of each flow are within one frame of each other.
+// B031: of 256 flows over a socket whose peer reads 1 MiB/s, one of them flooding with
+// 1 MiB frames, the bytes that have arrived of each after 10 s are within one frame of
+// each other.
 func TestB031_FlowsShareASlowSocketByBytes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const flows, small, large = 256, 8 << 10, 1 << 20

@@ -68,7 +68,7 @@ func ids(t testing.TB, text string) (id, instance, rest string) {
 	return id, instance, text
 }
 
-// TestR29_BytesPassUnchangedInBothDirections uses spacing, order, escapes and
+// R29: bodies pass unchanged in both directions, with spacing, order, escapes and
 // numbers that no encoder would write again.
 func TestR29_BytesPassUnchangedInBothDirections(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -323,8 +323,7 @@ func TestOneMebibytePassesInPlace(t *testing.T) {
 	})
 }
 
-// TestB182_EveryRequestGetsOneAnswer: what carries an id is answered once,
-// what is no request is not answered at all.
+// B182: what carries an id is answered once, what is no request is not answered at all.
 func TestB182_EveryRequestGetsOneAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		peer, s := newRig(t, Config{Peer: "raw", Handler: handlers{"echo": echo}}).raw()

@@ -90,8 +90,8 @@ func (c *deafConn) Read(p []byte) (int, error) {
 	}
 }
 
-// TestB023_AVanishedPeerEndsTheSocketWithATypedError: nothing arrives any
-// more, and the calls that wait hear of it.
+// B023: a peer of which nothing arrives any more ends the socket with a typed error,
+// and the calls that wait hear of it.
 func TestB023_AVanishedPeerEndsTheSocketWithATypedError(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		born := time.Now()
@@ -109,7 +109,7 @@ func TestB023_AVanishedPeerEndsTheSocketWithATypedError(t *testing.T) {
 	})
 }
 
-// TestB019_APeerThatReadsButNeverAnswersIsDead: pings leave, no pong comes.
+// B019: a peer that reads and never answers a ping is taken for dead.
 func TestB019_APeerThatReadsButNeverAnswersIsDead(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, Config{Peer: "mute"})
@@ -183,8 +183,7 @@ func TestADayOfPingsRetriesAndSilences(t *testing.T) {
 	})
 }
 
-// TestB020_AMiddleboxThatCutsIdleConnectionsIsKeptBusy: a connection that
-// would be cut after 55 s without a byte lives a day.
+// B020: a connection that would be cut after 55 s without a byte lives a day.
 func TestB020_AMiddleboxThatCutsIdleConnectionsIsKeptBusy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, s := newRig(t, Config{Peer: "client"}).connect(Config{Peer: "server"}, func(c, s net.Conn) (net.Conn, net.Conn) {
@@ -219,8 +218,8 @@ func (c *idleCut) Read(p []byte) (int, error) {
 
 func (c *idleCut) Close() error { c.timer.Stop(); return c.Conn.Close() }
 
-// TestB041_PongsGoBeforeBulk: while megabytes wait for a slow peer, its pings
-// are answered and it is not taken for dead.
+// B041: while megabytes wait for a slow peer, its pings are answered and it is not
+// taken for dead.
 func TestB041_PongsGoBeforeBulk(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		pongs := 0
@@ -263,7 +262,7 @@ func TestB041_PongsGoBeforeBulk(t *testing.T) {
 	})
 }
 
-// TestB029_ASlowHandshakeIsWaitedFor: 3 s for each leg are no failure.
+// B029: a handshake that takes 3 s for each leg succeeds.
 func TestB029_ASlowHandshakeIsWaitedFor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, s := newRig(t, Config{Peer: "client", Handler: handlers{"echo": echo}}).connect(Config{Peer: "server"}, func(c, s net.Conn) (net.Conn, net.Conn) {

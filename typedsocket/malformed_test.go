@@ -11,7 +11,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// A text that was cut in the middle of a character costs its own request, not the
+// R03: a text that was cut in the middle of a character costs its own request, not the
 // socket: the peer would send it again over the next one, for ever.
 func TestR03_ABodyThatBreaksARuleCostsItsRequest(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -38,6 +38,8 @@ func TestR03_ABodyThatBreaksARuleCostsItsRequest(t *testing.T) {
 	})
 }
 
+// R03: an answer that breaks a rule fails the call that waits for it at once, by the
+// rule and without its text; one that nobody waits for is counted.
 func TestR03_AnAnswerThatBreaksARuleFailsItsCallAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		peer, s := newRig(t, Config{Peer: "raw", KeepMalformed: true}).raw()

@@ -9,10 +9,9 @@ import (
 	"testing/synctest"
 )
 
-// TestR93_MaximalBodiesPassAndLargerFramesEndTheirSocketAlone: a log report of
-// 1,024 entries and 1,048,576 bytes of canonical JSON goes up and its answer
-// repeats it; a projection of 896 KiB goes down; a frame above a node's 4 MiB
-// ends that socket and no other (contract §19).
+// R93: a log report of 1,024 entries and 1,048,576 bytes of canonical JSON goes up and
+// its answer repeats it; a projection of 896 KiB goes down; a frame above a node's 4
+// MiB ends that socket and no other (contract §19).
 func TestR93_MaximalBodiesPassAndLargerFramesEndTheirSocketAlone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		// The control plane repeats the request, as TypedRequest servers do.

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 )
 
-// TestB184_APanicInAHandlerFailsItsRequestAlone and is counted and told.
+// B184: a panic in a handler fails its request alone, and is counted and told.
 func TestB184_APanicInAHandlerFailsItsRequestAlone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var told []any
@@ -87,8 +87,8 @@ func TestAPanicInACallbackFailsItsForwardAlone(t *testing.T) {
 	}
 }
 
-// TestR30_NothingOfAnErasedRequestStays: after the forward neither the
-// read buffer, nor the message's memory, nor what it outgrew, holds the bearer.
+// R30: after the forward neither the read buffer, nor the message's memory, nor what it
+// outgrew, holds the bearer.
 func TestR30_NothingOfAnErasedRequestStays(t *testing.T) {
 	for _, size := range []int{100, 6 << 10, 100 << 10} {
 		bubble(t, func(t *testing.T) {

@@ -19,9 +19,9 @@ type receivedMemory struct{ all [][]byte }
 func (m *receivedMemory) Received(_ bool, p []byte) { m.all = append(m.all, p) }
 func (*receivedMemory) Sent(bool, []byte)           {}
 
-// TestR30_NothingStaysOfWhatTheCarrierRefusesItself: no handler has seen these
-// messages, so none could ask for their memory to be zeroed, and each may be a
-// registration (contract §18).
+// R30: nothing stays of messages that the carrier refuses itself: no handler has seen
+// them, so none could ask for their memory to be zeroed, and each may be a registration
+// (contract §18).
 func TestR30_NothingStaysOfWhatTheCarrierRefusesItself(t *testing.T) {
 	const body = `{"bearer":"BEARER"}`
 	request := func(method string) string {
@@ -94,7 +94,7 @@ func (r *lentReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestR30_NothingStaysOfAMessageThatIsNotReadToItsEnd.
+// R30: nothing stays in memory of a message that is not read to its end.
 func TestR30_NothingStaysOfAMessageThatIsNotReadToItsEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for i, c := range []struct {
@@ -181,8 +181,8 @@ func (m *cancelling) Received(binary bool, p []byte) {
 	m.cancel()
 }
 
-// TestR30_NothingStaysOfAnAnswerThatCameTooLate: whoever called has given up, at the
-// very moment at which the answer came.
+// R30: nothing stays of an answer that comes at the very moment at which whoever called
+// has given up.
 func TestR30_NothingStaysOfAnAnswerThatCameTooLate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		seen := &cancelling{}

@@ -196,6 +196,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
+// B059: the error of a certificate that is not valid yet says that, and not that it has
+// expired.
 func TestB059_NotYetValidIsNotExpired(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

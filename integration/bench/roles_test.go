@@ -37,6 +37,10 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	case proxyRole:
 		serveProxy(os.Getenv("RELAY_BENCH_UPSTREAM"))
+	case bareRole:
+		serveBare(0)
+	case reservedRole:
+		serveBare(reservedBytes)
 	default:
 		serve(role, os.Getenv("RELAY_BENCH_UPSTREAM"))
 	}

@@ -37,8 +37,8 @@ func roots(server *httptest.Server) *tls.Config {
 	return &tls.Config{RootCAs: pool, ServerName: "example.com"}
 }
 
-// TestR29_BytesPassOverTLSOnBothSides forwards bodies from a few bytes to the
-// largest report (R93) over real sockets.
+// R29, R93: over TLS and real sockets on both sides, bodies from a few bytes to the
+// largest report pass unchanged.
 func TestR29_BytesPassOverTLSOnBothSides(t *testing.T) {
 	cloud, cloudSockets := upgrade(t, typedsocket.Config{Peer: "relay", Handler: newMethods()})
 	up, err := typedsocket.Connect(t.Context(), typedsocket.Dial{URL: cloud.URL + "/socket", TLS: roots(cloud), Config: typedsocket.Config{Peer: "cloudly"}})

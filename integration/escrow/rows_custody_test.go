@@ -6,7 +6,6 @@ import (
 	"syscall"
 	"testing"
 
-	"serve.zone/relay/cloudly"
 	"serve.zone/relay/contract"
 	"serve.zone/relay/integration/rig"
 	"serve.zone/relay/simulate"
@@ -14,14 +13,6 @@ import (
 
 // register is the relay's own registration.
 const register = "registerClusterRelay"
-
-// again makes the relay register once more, on its socket, because the configuration
-// states another origin.
-func (c *cluster) again() {
-	c.t.Helper()
-	c.WaitCheck(cloudly.Name, cloudly.CheckConfiguration, "ok")
-	c.Configure([]byte(`{"configData":{"id":"cluster-a","data":{"relay":{"origin":"https://relay.elsewhere.example"},"nodes":[]}},"services":[]}`))
-}
 
 // wantNothingHeld waits until the relay holds nothing for any node.
 func (c *cluster) wantNothingHeld() {
@@ -38,81 +29,37 @@ func (c *cluster) wantNothingHeld() {
 // its windows are open and the session is over. What is held afterwards is held anew.
 func TestR20_R24_HeldRunsGoWithCustody(t *testing.T) {
 	t.Parallel()
-	enroll := func(c *cluster) error { _, err := c.Cloudly.EnrollNode(rig.RelayNode); return err }
-	pushed := func(c *cluster) { c.Configure(nil) }
-	for _, row := range []struct {
-		name    contract.RefusalName
-		end     func(*cluster) error
-		hear    func(*cluster, *simulate.Pallet)
-		restore func(*cluster) error
-		returns func(*cluster)
-	}{
-		{
-			name:    "relay-cluster-not-enabled",
-			end:     func(c *cluster) error { c.Cloudly.DisableRelay(); return nil },
-			restore: func(c *cluster) error { return c.Cloudly.EnableRelay(c.Origin()) }, returns: pushed,
-		},
-		{
-			name:    "relay-node-foreign",
-			end:     func(c *cluster) error { return c.Cloudly.EnrollForeignNode(rig.RelayNode) },
-			restore: enroll, returns: pushed,
-		},
-		{
-			name:    "relay-node-unknown",
-			end:     func(c *cluster) error { return c.Cloudly.RemoveNode(rig.RelayNode) },
-			restore: enroll, returns: pushed,
-		},
-		{
-			name: "relay-sequence-not-advancing",
-			end: func(c *cluster) error {
-				c.Cloudly.Script(register, simulate.RefuseNamed(contract.RelaySequenceNotAdvancing, "1 is not above 1"))
-				return nil
-			},
-			restore: func(c *cluster) error { return nil },
-			returns: func(c *cluster) { c.Cloudly.SetConfigurationBody(nil) }, // by itself, over another socket
-		},
-		{
-			name: "relay-credential-generation-stale",
-			end:  func(c *cluster) error { return c.Cloudly.RotateCredentialTo(c.NewBearer()) },
-			// What the node is told is not looked at: its answer and the end of its socket race.
-			hear:    func(c *cluster, p *simulate.Pallet) { p.Send(c.Soon(), report, []byte(`{}`)) },
-			restore: func(c *cluster) error { c.InstallCredential(c.Cloudly.Authorization()); return nil },
-			returns: func(c *cluster) { c.Signal(syscall.SIGHUP) },
-		},
-	} {
-		t.Run(string(row.name), func(t *testing.T) {
+	for _, row := range rig.CustodyEnds() {
+		t.Run(string(row.Name), func(t *testing.T) {
 			c := start(t)
 			a, b := c.node("node-a"), c.node("node-b")
 			socket, _ := a.Registered()
 			c.take(run{node: "node-a", windows: grid(23)})
 			c.take(run{node: "node-b", windows: grid(2)})
 			from := c.NextSeq()
-			if err := row.end(c); err != nil {
-				t.Fatal(err)
-			}
-			if row.hear != nil {
-				row.hear(c, a)
+			row.Give(c.Rig)
+			if row.Fenced {
+				// What the node is told is not looked at: its answer and the end of its
+				// socket race.
+				a.Send(c.Soon(), report, []byte(`{}`))
 			} else {
-				c.again()
+				c.RegisterAgain()
 			}
-			if row.name == contract.RelaySequenceNotAdvancing {
+			if row.Brief {
 				// The session is back within moments: what the events say is what there is.
 				c.waitBack()
 			} else {
 				c.wantNothingHeld()
 			}
-			if told := c.WaitEvent("renewals-custody-ended", from); told.Text("reason") != string(row.name) || fmt.Sprint(told.Fields["count"]) != "2" {
+			if told := c.WaitEvent("renewals-custody-ended", from); told.Text("reason") != string(row.Name) || fmt.Sprint(told.Fields["count"]) != "2" {
 				t.Errorf("the event says %v", told.Fields)
 			}
 			c.wantPushes(a)
 			c.wantPushes(b)
 			c.wantPushed(0)
 
-			if err := row.restore(c); err != nil {
-				t.Fatal(err)
-			}
-			row.returns(c)
-			if row.name != contract.RelaySequenceNotAdvancing {
+			row.Restore(c.Rig)
+			if !row.Brief {
 				c.Eventually("a session to cloudly", func() error {
 					if !c.status().Attached {
 						return errors.New("there is none")
@@ -175,7 +122,7 @@ func TestR25_AnotherRefusalKeepsTheRun(t *testing.T) {
 			a := c.node("node-a")
 			c.take(run{node: "node-a", windows: grid(3)})
 			c.Cloudly.Script(register, step)
-			c.again()
+			c.RegisterAgain()
 			if err := c.Cloudly.WaitReceived(c.Soon(), register, 2); err != nil {
 				t.Fatal(err)
 			}
@@ -210,13 +157,13 @@ func TestR25_AnotherRefusalKeepsTheRun(t *testing.T) {
 	}
 }
 
-// Contract §9.3, 1: a hold on a socket of Cloudly's on which no registration of this relay
-// stands is refused as one of any other connection is.
+// R48, contract §9.3: a hold on a socket of Cloudly's on which no registration of this
+// relay stands is refused as one of any other connection is.
 func TestR48_OnASocketThatIsNotRegistered(t *testing.T) {
 	c := start(t)
 	c.node("node-a")
 	c.Cloudly.DisableRelay()
-	c.again()
+	c.RegisterAgain()
 	c.wantNothingHeld()
 	for what, x := range map[string]run{"a run": {node: "node-a", windows: grid(2)}, "nothing": {node: "node-a"}} {
 		_, err := c.Cloudly.CallSocket(c.Soon(), c.socket, holding, c.compose(x).AppendJSON(nil))

@@ -285,8 +285,8 @@ func TestR53_WhatIsAcknowledgedIsNotSentAgain(t *testing.T) {
 	c.wantPushed(2)
 }
 
-// §9.5: of a projection no lower sequence is pushed behind one that was acknowledged; the
-// next projection begins anew.
+// R53, contract §9.5: of a projection no lower sequence is pushed behind one that was
+// acknowledged; the next projection begins anew.
 func TestR53_NeverALowerSequence(t *testing.T) {
 	c := start(t)
 	a, b := c.node("node-a"), c.node("node-b")

@@ -10,7 +10,8 @@ import (
 	"serve.zone/relay/simulate"
 )
 
-// R45: held, counted, replaced as a whole, emptied; and what was emptied is not released.
+// R45: a run is held, counted, replaced as a whole and emptied; and what was emptied is
+// not released.
 func TestR45_HeldCountedReplacedEmptied(t *testing.T) {
 	c := start(t)
 	a, b := c.node("node-a"), c.node("node-b")
@@ -43,8 +44,9 @@ func TestR45_HeldCountedReplacedEmptied(t *testing.T) {
 	c.wantPushed(1)
 }
 
-// R46: 32 renewals, and four hours from the first issuedAt to the last expiresAt; of the
-// intended grid that is 23 windows.
+// R46: 32 renewals, and four hours from the first issuedAt to the last expiresAt, are
+// held; one more, and a millisecond more, are refused. Of the intended grid 23 windows
+// are held and 24 refused.
 func TestR46_RenewalsAndHorizon(t *testing.T) {
 	c := start(t)
 	p := c.node("node-a")
@@ -89,8 +91,8 @@ func TestR46_RenewalsAndHorizon(t *testing.T) {
 	}
 }
 
-// R47: one node, projection, authority and scope; each window valid and within its bound;
-// in order. Gaps are no fault.
+// R47: a run of more than one node, projection, authority or scope, with a window that is
+// not valid or too long, or out of order, is refused by name. Gaps are no fault.
 func TestR47_StructureOfARun(t *testing.T) {
 	c := start(t)
 	c.node("node-a")

@@ -86,7 +86,7 @@ func TestR48_CarriedForeignStale(t *testing.T) {
 	}
 }
 
-// Contract §9.3: of two things that are wrong the first one is named.
+// R48, contract §9.3: of two things that are wrong the first one is named.
 func TestR48_OrderOfTheRefusals(t *testing.T) {
 	c := start(t)
 	h := c.byHand()
@@ -152,8 +152,8 @@ func TestR48_CloudlyAloneHandsOver(t *testing.T) {
 	}
 }
 
-// O9: after a return a node is not carried until it has registered again, and the run that
-// was held for it stays meanwhile.
+// R48, O9: after a return a node is not carried until it has registered again, and the run
+// that was held for it stays meanwhile.
 func TestR48_O9_AfterAReturn(t *testing.T) {
 	c := start(t)
 	a := c.node("node-a")

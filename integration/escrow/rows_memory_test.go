@@ -72,8 +72,8 @@ func TestR55_MemoryOnly(t *testing.T) {
 	}
 }
 
-// Contract §9.6: a session of another scope ends what is held for the node, which is then
-// held for the new one alone.
+// R48, contract §9.6: a session of another scope ends what is held for the node, which is
+// then held for the new one alone.
 func TestR48_AnotherScopeOfTheSessionDropsTheRun(t *testing.T) {
 	c := start(t)
 	h := c.byHand()

@@ -39,7 +39,7 @@ func TestR50_ReleasedOnlyWithoutCloudly(t *testing.T) {
 	c.wantPushed(1)
 }
 
-// O8: a socket to Cloudly is no session before the registration on it was accepted: the
+// R50, O8: a socket to Cloudly is no session before the registration on it was accepted: the
 // release goes on meanwhile, over the opening of a window.
 func TestR50_O8_ASocketIsNoSession(t *testing.T) {
 	c := start(t)
@@ -129,7 +129,7 @@ func TestR51_NeverAfterItsEnd(t *testing.T) {
 	c.wantPushed(3)
 }
 
-// Contract §9.6: a run goes with its last window, and leaves nothing to release.
+// R51, contract §9.6: a run goes with its last window, and leaves nothing to release.
 func TestR51_ARunGoesWithItsLastWindow(t *testing.T) {
 	c := start(t)
 	a, b := c.node("node-a"), c.node("node-b")
@@ -205,9 +205,9 @@ func TestR54_APushUnderWayIsWithdrawn(t *testing.T) {
 	c.waitAcknowledged("node-a", 1)
 }
 
-// O9: what is held stays through returns in which the node has not registered again, and
-// its session is good for the release when Cloudly is lost once more; what it has taken is
-// not pushed a second time.
+// R54, O9: what is held stays through returns in which the node has not registered again,
+// and its session is good for the release when Cloudly is lost once more; what it has taken
+// is not pushed a second time.
 func TestR54_O9_LostAgainAtOnce(t *testing.T) {
 	c := start(t)
 	a := c.node("node-a")

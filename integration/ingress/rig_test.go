@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"testing"
 
-	"serve.zone/relay/cloudly"
 	"serve.zone/relay/contract"
 	"serve.zone/relay/ingress"
 	"serve.zone/relay/integration/rig"
@@ -51,7 +50,6 @@ type cluster struct {
 	bearer string           // of the ingress, on every node
 	nodes  []string         // that it runs on
 	root   string           // of all secrets of this rig: none is without it
-	told   int              // configurations that were pushed by again
 	node   *simulate.Pallet // where a test needs one
 }
 
@@ -102,22 +100,13 @@ func (c *cluster) publishes(table string) {
 	}
 }
 
-// again makes the relay register once more, on its socket, because the configuration
-// states another origin. What the relay pulls it pulls again then.
-func (c *cluster) again() {
-	c.t.Helper()
-	c.WaitCheck(cloudly.Name, cloudly.CheckConfiguration, "ok")
-	c.told++
-	c.Configure([]byte(fmt.Sprintf(`{"configData":{"id":"cluster-a","data":{"relay":{"origin":"https://relay.elsewhere-%d.example"},"nodes":[]}},"services":[]}`, c.told)))
-}
-
 // pulls makes the relay pull, has Cloudly answer it with this body, and waits for what
 // becomes of it.
 func (c *cluster) pulls(body, outcome string) {
 	c.t.Helper()
 	before := c.counted("relay_ingress_received_tables_total", "origin", "pulled", "outcome", outcome)
 	c.Cloudly.Script(pulling, anyway(body))
-	c.again()
+	c.RegisterAgain()
 	c.Eventually("a pulled table that is "+outcome, func() error {
 		if now := c.counted("relay_ingress_received_tables_total", "origin", "pulled", "outcome", outcome); now != before+1 {
 			return fmt.Errorf("%v are, %v were before", now, before)

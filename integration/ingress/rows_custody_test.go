@@ -47,49 +47,8 @@ func (c *cluster) wantDropped(name contract.RefusalName, from uint64, asked time
 // revision is a lower one.
 func TestR20_R24_TableAndRolesGoWithCustody(t *testing.T) {
 	t.Parallel()
-	enroll := func(c *cluster) error { _, err := c.Cloudly.EnrollNode(rig.RelayNode); return err }
-	pushed := func(c *cluster) { c.Configure(nil) }
-	for _, row := range []struct {
-		name    contract.RefusalName
-		end     func(*cluster) error
-		hear    func(*cluster, *hand) // else it is heard on a registration
-		restore func(*cluster) error
-		returns func(*cluster)
-	}{
-		{
-			name:    "relay-cluster-not-enabled",
-			end:     func(c *cluster) error { c.Cloudly.DisableRelay(); return nil },
-			restore: func(c *cluster) error { return c.Cloudly.EnableRelay(c.Origin()) }, returns: pushed,
-		},
-		{
-			name:    "relay-node-foreign",
-			end:     func(c *cluster) error { return c.Cloudly.EnrollForeignNode(rig.RelayNode) },
-			restore: enroll, returns: pushed,
-		},
-		{
-			name:    "relay-node-unknown",
-			end:     func(c *cluster) error { return c.Cloudly.RemoveNode(rig.RelayNode) },
-			restore: enroll, returns: pushed,
-		},
-		{
-			name: "relay-sequence-not-advancing",
-			end: func(c *cluster) error {
-				c.Cloudly.Script(register, simulate.RefuseNamed(contract.RelaySequenceNotAdvancing, "1 is not above 1"))
-				return nil
-			},
-			returns: func(c *cluster) { c.Cloudly.SetConfigurationBody(nil) }, // by itself, over another socket
-		},
-		{
-			name: "relay-credential-generation-stale",
-			end:  func(c *cluster) error { return c.Cloudly.RotateCredentialTo(c.NewBearer()) },
-			// On the registration of an ingress, which Cloudly fences as any other call.
-			// What the ingress is told races the end of its socket.
-			hear:    func(c *cluster, h *hand) { h.Request(registering, c.registration("node-b")) },
-			restore: func(c *cluster) error { c.InstallCredential(c.Cloudly.Authorization()); return nil },
-			returns: func(c *cluster) { c.Signal(syscall.SIGHUP) },
-		},
-	} {
-		t.Run(string(row.name), func(t *testing.T) {
+	for _, row := range rig.CustodyEnds() {
+		t.Run(string(row.Name), func(t *testing.T) {
 			c := start(t)
 			a, b, served := c.ingress("node-a"), c.ingress("node-b"), c.Ingress("node-c", c.bearer)
 			held := c.servable(5)
@@ -100,18 +59,18 @@ func TestR20_R24_TableAndRolesGoWithCustody(t *testing.T) {
 				t.Fatal(err)
 			}
 			from := c.NextSeq()
-			if err := row.end(c); err != nil {
-				t.Fatal(err)
-			}
+			row.Give(c.Rig)
 			asked := time.Now()
-			if row.hear != nil {
-				row.hear(c, b)
+			if row.Fenced {
+				// On the registration of an ingress, which Cloudly fences as any other call.
+				// What the ingress is told races the end of its socket.
+				b.Request(registering, c.registration("node-b"))
 			} else {
-				c.again()
+				c.RegisterAgain()
 			}
-			c.wantDropped(row.name, from, asked, a, b)
+			c.wantDropped(row.Name, from, asked, a, b)
 
-			if row.name != contract.RelaySequenceNotAdvancing { // whose session is back within moments
+			if !row.Brief { // whose session is back within moments
 				if s := c.status(); s.Attached || s.Table != nil || len(s.Ingresses) != 0 || s.InFlight != (ingress.InFlight{}) {
 					t.Errorf("the status shows %+v", s)
 				}
@@ -122,17 +81,12 @@ func TestR20_R24_TableAndRolesGoWithCustody(t *testing.T) {
 				for method, body := range map[string]string{
 					pushing: `{"table":` + plainTable(9) + `}`, counting: question(day1, day2, "", 1),
 				} {
-					if _, err := c.Cloudly.CallSocket(c.Soon(), 1, method, []byte(body)); row.hear == nil {
+					if _, err := c.Cloudly.CallSocket(c.Soon(), 1, method, []byte(body)); !row.Fenced {
 						c.wantRefused(method+" on the socket that stays", err, notReady, "")
 					}
 				}
 			}
-			if row.restore != nil {
-				if err := row.restore(c); err != nil {
-					t.Fatal(err)
-				}
-			}
-			row.returns(c)
+			row.Restore(c.Rig)
 			c.waitAttached(true)
 			before := served.Dials()
 			served.Restart() // so that it does not wait as long as it was told
@@ -213,7 +167,7 @@ func TestR25_AnotherRefusalKeepsTableAndRoles(t *testing.T) {
 			c := start(t)
 			held, h := c.holds()
 			c.Cloudly.Script(register, step)
-			c.again()
+			c.RegisterAgain()
 			if err := c.Cloudly.WaitReceived(c.Soon(), register, 2); err != nil {
 				t.Fatal(err)
 			}

@@ -121,7 +121,8 @@ func TestR73_ALostHintCostsNothing(t *testing.T) {
 	}
 }
 
-// R73: a table that came between Cloudly's judgement and the acceptance is told behind it.
+// R73: a table that came between Cloudly's judgement of an ingress and its acceptance is
+// told behind the acceptance.
 func TestR73_ATableThatCameMeanwhileIsTold(t *testing.T) {
 	c := start(t)
 	c.pushed("a table", plainTable(5), 5)

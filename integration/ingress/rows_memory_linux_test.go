@@ -87,7 +87,7 @@ func TestR69_TheKeysOfATableLieInMemoryAsLongAsItIsHeld(t *testing.T) {
 	c.wantSeen("the key of the table that is held", key6)
 
 	c.Cloudly.DisableRelay()
-	c.again()
+	c.RegisterAgain()
 	if code, _ := h.WaitClose(); code != 4002 {
 		t.Errorf("closed with %d", code)
 	}

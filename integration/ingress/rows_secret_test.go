@@ -165,7 +165,7 @@ func fates() []fate {
 				c.t.Fatal(err)
 			}
 			c.Cloudly.Script(register, simulate.RefuseNamed(contract.RelayNodeForeign, "it moved"))
-			c.again()
+			c.RegisterAgain()
 			_, reason := h.WaitClose()
 			c.Cloudly.ClearScript(register)
 			return reason

@@ -133,6 +133,11 @@ func (p *Process) Await(event string, into any) {
 			return
 		}
 		if ended {
+			// It closes its events before all that it wrote has arrived.
+			select {
+			case <-p.ended:
+			case <-time.After(stopGrace):
+			}
 			p.tb.Fatalf("peer ended before the event %q%s", event, p.report())
 		}
 		select {

@@ -124,6 +124,8 @@ func callsOn(hop contract.Hop) []call {
 	return calls
 }
 
+// R29: between real peers of another implementation, as node and as Cloudly, registration, replay, rotation,
+// reports and pushes cross byte for byte, in spellings of their own.
 func TestR29_RealPeersOnBothSides(t *testing.T) {
 	relay, node, cloudly := join(t)
 	ids := minted{}

@@ -14,7 +14,7 @@ import (
 	"serve.zone/relay/typedsocket"
 )
 
-// R28: a hundred nodes, and Cloudly sees one socket. Each gets its own answer.
+// R28: a hundred nodes register and report, Cloudly sees one socket, and each node gets its own answer.
 func TestR28_ManyNodesOneUpstreamSocket(t *testing.T) {
 	r := ready(t)
 	r.Cloudly.Handle(protection, func(id string, _ []byte) ([]byte, error) { return []byte(`{"to":"` + id + `"}`), nil })
@@ -134,7 +134,7 @@ func wantCrossed(t *testing.T, methods []string, asker, server *simulate.FrameLo
 	}
 }
 
-// R36: each of the twelve, with answers of every kind.
+// R36: each of the twelve methods passes from a node to Cloudly byte for byte, with answers of every kind.
 func TestR36_EveryNamedMethodPassesToCloudly(t *testing.T) {
 	r := ready(t)
 	node := r.Node("node-a", oddly(t))
@@ -156,7 +156,8 @@ var further = rig.Document("protocol:\n  forward:\n" +
 	"    nodeToCloudly: [reportFleetCutoverBundle]\n" +
 	"    cloudlyToNode: [pushRuntimeSigningAuthority, pushSignedRuntimeNetworkProjection]\n")
 
-// R37: each of the four, and the configured names, which pass one way each and under a session alone.
+// R37: each of the four methods passes from Cloudly to a node byte for byte, and so do the configured names, which pass
+// one way each and under a session alone.
 func TestR37_EveryNamedMethodPassesToNodes(t *testing.T) {
 	up, down := "reportFleetCutoverBundle", []string{"pushRuntimeSigningAuthority", "pushSignedRuntimeNetworkProjection"}
 	r := ready(t, further, rig.Cloudly(func(c *simulate.CloudlyConfig) { c.NodeMethods = []string{up} }))
@@ -189,7 +190,7 @@ func TestR37_EveryNamedMethodPassesToNodes(t *testing.T) {
 	wantWithheld(t, r.Cloudly.Frames())
 }
 
-// O14: names that the contract keeps end the start.
+// R37, O14: names that the contract keeps end the start.
 func TestR37_KeptNamesCannotBeConfigured(t *testing.T) {
 	t.Parallel()
 	for _, lists := range []string{

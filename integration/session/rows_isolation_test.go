@@ -29,7 +29,8 @@ func forgeries(own, other contract.Raw) map[string][]byte {
 	}
 }
 
-// R31: a node speaks as itself alone.
+// R31: a node speaks as itself alone: another's session, a session stolen from another socket, and a body without one
+// that names another node are refused and reach nobody; its own pass.
 func TestR31_ANodeSpeaksAsItselfAlone(t *testing.T) {
 	r := ready(t)
 	a, b := r.Node("node-a"), r.Node("node-b")

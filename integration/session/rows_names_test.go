@@ -9,7 +9,8 @@ import (
 	"serve.zone/relay/integration/rig"
 )
 
-// R01: names by the rule of nodes, not by that of identifiers, wherever a node is named.
+// R01: nodes are named by the rule of nodes, not by that of identifiers, wherever a node
+// is named: carried or refused by name.
 func TestR01_NodesAreNamedByTheRuleOfNodes(t *testing.T) {
 	const own = "_-relay"
 	r := ready(t, rig.With("node-id", own), rig.Before(func(r *rig.Rig) { r.Enroll(own) }))

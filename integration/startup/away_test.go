@@ -65,8 +65,8 @@ func TestR97_CloudlyWasNeverReached(t *testing.T) {
 	}
 }
 
-// A relay that does not trust Cloudly's certificate, because of a file that holds the
-// wrong authority, needs no restart when that is put right.
+// R97: a relay that does not trust Cloudly's certificate, because of a file that holds
+// the wrong authority, needs no restart when that is put right.
 func TestR97_AuthorityIsPutRight(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t, rig.NotStarted())
@@ -83,7 +83,7 @@ func TestR97_AuthorityIsPutRight(t *testing.T) {
 	waitSequences(t, r, 0)
 }
 
-// A relay that was started before Cloudly is there when Cloudly is.
+// R97: a relay that was started before Cloudly is there when Cloudly is.
 func TestR97_CloudlyComesLater(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t, rig.Before(func(r *rig.Rig) { r.Upstream.Refuse() }))

@@ -135,8 +135,8 @@ func TestR91_RefusedPairs(t *testing.T) {
 	wantStands(t, r, node, socket)
 }
 
-// A certificate for another host is a good pair and is served; that nodes are told
-// another name is what readiness says.
+// R91, R18: a certificate for another host is a good pair and is served; that nodes are
+// told another name is what readiness says.
 func TestR91_R18_AnotherHost(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
@@ -154,8 +154,8 @@ func TestR91_R18_AnotherHost(t *testing.T) {
 	r.WaitReady()
 }
 
-// A relay that has no certificate yet runs, fails handshakes, and names what is missing;
-// it is there as soon as the files are.
+// R91: a relay that has no certificate yet runs, fails handshakes, and names what is
+// missing; it is there as soon as the files are.
 func TestR91_NoCertificateYet(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t, rig.NotStarted())

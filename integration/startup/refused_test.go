@@ -79,7 +79,7 @@ func TestR07_OwnOffer(t *testing.T) {
 	}
 }
 
-// An own offer that holds, of another release, is what Cloudly is told.
+// R07: an own offer that holds, of another release, is what Cloudly is told.
 func TestR07_OwnOfferThatHolds(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t, rig.Document("protocol:\n  interfacesVersion: 32.45.0\n  minimumPeerVersion: 32.45.0\n"))

@@ -12,7 +12,8 @@ import (
 	"serve.zone/relay/typedsocket"
 )
 
-// R94: whatever Cloudly answers to the relay's own calls, one call after the other.
+// R94: of whatever Cloudly answers to the relay's own calls, one call after the other,
+// nothing secret is shown anywhere.
 func TestR94_AnswersOfCloudly(t *testing.T) {
 	t.Parallel()
 	// What a relay asks on the way is not what this test is about.
@@ -78,7 +79,8 @@ func TestR94_AnswersOfCloudly(t *testing.T) {
 	wantNoPanic(t, r)
 }
 
-// R94: whatever Cloudly asks of a relay and pushes to it.
+// R94: of whatever Cloudly asks of a relay and pushes to it, nothing secret is shown
+// anywhere.
 func TestR94_RequestsOfCloudly(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)

@@ -124,8 +124,9 @@ func closing(code uint16, reason string) string {
 	return string(binary.BigEndian.AppendUint16(nil, code)) + reason
 }
 
-// R94: whatever stands where Cloudly should, before and instead of any typed request:
-// status lines, headers, bodies, redirects, handshakes, frames and close reasons.
+// R94: whatever stands where Cloudly should, before and instead of any typed request,
+// shows up nowhere: status lines, headers, bodies, redirects, handshakes, frames and
+// close reasons.
 func TestR94_WhateverCloudlyIs(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t, rig.NotStarted(), rig.Without("cloudly-ca-file"))
@@ -182,8 +183,8 @@ func TestR94_WhateverCloudlyIs(t *testing.T) {
 	wantNoPanic(t, r)
 }
 
-// R94: certificates of what stands where Cloudly should, whose names are a peer's
-// bytes too.
+// R94: nothing is shown of the certificates of what stands where Cloudly should: their
+// names are a peer's bytes too.
 func TestR94_CertificatesOfAnImpostor(t *testing.T) {
 	t.Parallel()
 	for where, c := range map[string]struct {

@@ -37,7 +37,8 @@ func wantNoPanic(t *testing.T, r *rig.Rig) {
 	}
 }
 
-// R94: HTTP on the node listener, well formed and not.
+// R94: of HTTP on the node listener, well formed or not, nothing secret is shown
+// anywhere.
 func TestR94_HTTPOfStrangers(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
@@ -122,7 +123,8 @@ func TestR94_HTTPOfStrangers(t *testing.T) {
 	wantNoPanic(t, r)
 }
 
-// R94: what stands in a TLS handshake, or in place of one, on both ports.
+// R94: what stands in a TLS handshake, or in place of one, is shown nowhere, on both
+// ports.
 func TestR94_HandshakesOfStrangers(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
@@ -164,7 +166,8 @@ func TestR94_HandshakesOfStrangers(t *testing.T) {
 	wantNoPanic(t, r)
 }
 
-// R94: typed requests, and what is none, on sockets of strangers and of a node.
+// R94: of typed requests, and of what is none, on sockets of strangers and of a node,
+// nothing secret is shown anywhere.
 func TestR94_FramesOfNodes(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
@@ -272,7 +275,7 @@ func TestR94_FramesOfNodes(t *testing.T) {
 	wantNoPanic(t, r)
 }
 
-// R94: whatever is asked of the operator endpoint.
+// R94: whatever is asked of the operator endpoint, nothing of it is shown anywhere.
 func TestR94_OperatorRequests(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)

@@ -107,7 +107,7 @@ func TestR04_O35_AnswersOfALaterMinor(t *testing.T) {
 	}
 }
 
-// R04: what is not exactly a protocol refusal is none (contract §4): it is a plain
+// R04, R10: what is not exactly a protocol refusal is none (contract §4): it is a plain
 // failure, and the next attempt is not 300 s away.
 func TestR04_R10_ProtocolRefusalWithAForeignMember(t *testing.T) {
 	t.Parallel()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestR31_NodeIDFacts holds down what isolation between nodes is judged by
-// (contract §7.2, O39).
+// R31: every nodeId of a body, at any depth, is found, counted and compared, as
+// isolation between nodes needs it (contract §7.2, O39).
 func TestR31_NodeIDFacts(t *testing.T) {
 	long := strings.Repeat("x", MaxNodeIDBytes)
 	for _, c := range []struct {
@@ -74,7 +74,7 @@ func TestR31_NodeIDFacts(t *testing.T) {
 	}
 }
 
-// TestR31_Session holds down where session and its node are read.
+// R31: session and its node are read from the top of a body and from nowhere else.
 func TestR31_Session(t *testing.T) {
 	const none = "-"
 	for _, c := range []struct{ body, session, sessionNodeID, nodeID string }{

@@ -53,7 +53,7 @@ func TestReadError(t *testing.T) {
 	}
 }
 
-// TestB185_FailuresAreBounded: an error read alone is as deep as in its frame.
+// B185: an error that is read alone may be as deep as in its frame, and no deeper.
 func TestB185_FailuresAreBounded(t *testing.T) {
 	for n, want := range map[int]ErrorState{MaxDepth - 2: ErrorNamed, MaxDepth - 1: ErrorUnnamed, 10_000: ErrorUnnamed} {
 		raw := fmt.Sprintf(`{"text":"a","data":%s}`, nested("[", n))

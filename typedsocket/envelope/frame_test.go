@@ -66,8 +66,7 @@ func TestKind(t *testing.T) {
 	}
 }
 
-// TestB181_OddIDs: none of these ids crashes anything, is answered, or is
-// taken for another.
+// B181: odd ids crash nothing, and none is answered or taken for another.
 func TestB181_OddIDs(t *testing.T) {
 	const frame = `{"method":"m","request":{},"correlation":{%s"phase":"request"}}`
 	for _, id := range []string{``, `"id":null,`, `"id":{},`, `"id":{"id":"i"},`, `"id":[],`, `"id":1e400,`, `"id":true,`, `"id":"",`} {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestR03_Grammar puts values at a strict place and at a loose one.
+// R03: every form of JSON value is taken, and every text that only resembles one is
+// refused, at strict places and at loose ones.
 func TestR03_Grammar(t *testing.T) {
 	good := strings.Fields(`0 -0 1 -1 10 1234567890123456789012345678901234567890 0.0 -0.5 1.25 1e1 1E1 1e+1 1e-01
 		0e0 0E-0 1.5e400 -1e400 true false null {} [] "" "\"\\\/\b\f\n\r\t" "\u0000\uFFFF\uabCD" "\u007f" "é" "😀"
@@ -38,7 +39,7 @@ func TestR03_Grammar(t *testing.T) {
 	}
 }
 
-// TestR03_EveryPrefix cuts a frame at every byte: no prefix is a frame.
+// R03: a frame that is cut at any byte is no frame.
 func TestR03_EveryPrefix(t *testing.T) {
 	text := capture(t, "run3-v8-stream-request")
 	for n := range text {
@@ -91,8 +92,8 @@ func nested(opener string, n int) string {
 	return strings.Repeat(opener, n/levels) + "0" + strings.Repeat(closer, n/levels)
 }
 
-// TestB185_NestingIsBounded: depth 64 passes, 65 and 10,000 are refused at the
-// opening of level 65, whatever the place and the brackets.
+// B185: depth 64 passes, 65 and 10,000 are refused at the opening of level 65, whatever
+// the place and the brackets.
 func TestB185_NestingIsBounded(t *testing.T) {
 	for _, place := range []struct {
 		text  string

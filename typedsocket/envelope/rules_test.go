@@ -54,7 +54,8 @@ func names(n int) string {
 	return strings.TrimSuffix(b.String(), ",")
 }
 
-// TestR03_RulesOfEveryLevel holds the table of the package's documentation.
+// R03: at each level of a frame exactly the rules of the package's table hold: names
+// given twice, too many names, __proto__, lone surrogates.
 func TestR03_RulesOfEveryLevel(t *testing.T) {
 	for _, lv := range levels {
 		members := []struct {
@@ -137,8 +138,7 @@ func scanRule(t *testing.T, text string) Rule {
 	return refused.Rule
 }
 
-// TestR03_StringsOfLevels is about strings and arrays where an object is
-// usual.
+// R03: a string or an array where an object is usual is held to the rules of its level.
 func TestR03_StringsOfLevels(t *testing.T) {
 	for text, want := range map[string]Rule{
 		`{"request":"\ud800"}`:                 RuleLoneSurrogate,

@@ -76,9 +76,8 @@ func TestBoundsRefuseByNameAndChangeNothing(t *testing.T) {
 	}
 }
 
-// TestB031_OneFloodingFlowTakesNoMoreThanItsShare has 256 flows with always
-// something to send, one of them in frames of 1 MiB. After any number of
-// bytes, no two flows differ by more than a frame of each and a quantum.
+// B031: of 256 flows with always something to send, one of them in frames of 1 MiB, no
+// two differ after any number of bytes by more than a frame of each and a quantum.
 func TestB031_OneFloodingFlowTakesNoMoreThanItsShare(t *testing.T) {
 	const flows, small, large = 256, 4 << 10, 1 << 20
 	q := New(roomy)

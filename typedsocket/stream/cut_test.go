@@ -124,9 +124,8 @@ func TestAfterTheCut(t *testing.T) {
 	})
 }
 
-// TestB025_RacesOfCloseAndCredit plays many short lives of streams with slow
-// links, windows that close, and an end from one of four sides at a random
-// time. Whatever happens, both ends return.
+// B025: in many short lives of streams with slow links, windows that close, and an end
+// from one of four sides at a random time, both ends always return.
 func TestB025_RacesOfCloseAndCredit(t *testing.T) {
 	seeds := 10_000
 	if testing.Short() {

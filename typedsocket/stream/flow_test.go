@@ -43,9 +43,8 @@ func (w *creditWatch) see(f frame) {
 	}
 }
 
-// TestB040_EveryPauseIsFollowedByAResume sends 20 MiB to a reader that takes
-// a tenth of a second for each 64 KiB: the sender runs out of credit again and
-// again, and each time goes on.
+// B040: a sender of 20 MiB to a reader that takes a tenth of a second for each 64 KiB
+// runs out of credit again and again, and each time goes on.
 func TestB040_EveryPauseIsFollowedByAResume(t *testing.T) {
 	for _, sh := range shapes {
 		t.Run(sh.name, func(t *testing.T) {

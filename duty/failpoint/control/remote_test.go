@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -114,6 +115,45 @@ func TestRemoteTakesTheNextProgram(t *testing.T) {
 	b.must(b.Clock(time.Hour))
 }
 
+// An answer that comes too late is none to the next question: the program is let go.
+func TestRemoteTakesNoLateAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		program, test := net.Pipe()
+		r := &Remote{reached: map[string]int{}, changed: make(chan struct{})}
+		r.work.Go(func() { r.attend(test) })
+		b := &bench{t: t, Remote: r}
+		b.must(b.Attached(t.Context()))
+		line := make([]byte, maximumLine)
+		says := make(chan error, 1)
+		go func() { // it answers the first question late, with a refusal, and others at once
+			for n := 0; ; n++ {
+				if _, err := program.Read(line); err != nil {
+					says <- err
+					return
+				}
+				answer := okWord
+				if n == 0 {
+					time.Sleep(answerWait + time.Second)
+					answer = errorWord + " of the first question"
+				}
+				writeLine(program, answer)
+			}
+		}()
+		if err := r.Hold("a", 1, time.Second); err == nil || !strings.Contains(err.Error(), "no answer within 30s") {
+			t.Errorf("the first question: %v", err)
+		}
+		time.Sleep(2 * time.Second)
+		if err := r.Release("a"); err == nil || !strings.Contains(err.Error(), "no program is attached") {
+			t.Errorf("the second: %v", err)
+		}
+		program.Close()
+		r.work.Wait()
+		if err := <-says; err == nil {
+			t.Error("the program was not let go")
+		}
+	})
+}
+
 // tcp returns the program's end of a connection "c", and its peer's.
 func (b *bench) tcp() (own, peer net.Conn) {
 	b.t.Helper()
@@ -139,11 +179,14 @@ func TestCut(t *testing.T) {
 	go func() { _, err := own.Read(make([]byte, 1)); reading <- err }()
 	b.must(b.Cut("c", 0, 2))
 	b.must(b.Mend("c"))
+	if n, err := own.Write([]byte("xyz")); n != 3 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
 	b.must(b.Cut("c", 7, 5))
 	if n, err := own.Write([]byte("abc")); n != 3 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
-	taken := make([]byte, 5)
+	taken := make([]byte, 8)
 	written := make(chan error, 1)
 	go func() {
 		n, err := own.Write([]byte("defg"))
@@ -154,7 +197,7 @@ func TestCut(t *testing.T) {
 	}()
 	n, err := io.ReadFull(peer, taken)
 	// A reset may throw away what was not read yet.
-	if err == nil && string(taken) != "abcde" || !strings.HasPrefix("abcde", string(taken[:n])) {
+	if err == nil && string(taken) != "xyzabcde" || !strings.HasPrefix("xyzabcde", string(taken[:n])) {
 		t.Errorf("the peer took %q, %v", taken[:n], err)
 	}
 	if err == nil {
