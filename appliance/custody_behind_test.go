@@ -9,10 +9,10 @@ import (
 	"serve.zone/relay/typedsocket"
 )
 
-// R20–R24, contract §6.2: no push of the old custody leaves after a refusal that ends
+// R21, R24, contract §6.2: no push of the old custody leaves after a refusal that ends
 // it was read, here relay-node-foreign and a stale credential. What Cloudly sent behind
 // its refusal was read after it.
-func TestR20_R24_APushBehindTheRefusalIsNotServed(t *testing.T) {
+func TestR21_R24_APushBehindTheRefusalIsNotServed(t *testing.T) {
 	for name, c := range map[string]struct {
 		method string
 		cause  func(r *rig, a *wire)

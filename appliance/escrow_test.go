@@ -107,9 +107,9 @@ func TestR20_R50_NoRenewalLeavesAfterANameWasReadInAnOutage(t *testing.T) {
 	})
 }
 
-// R20–R24: after an end of custody, here by relay-node-foreign, nothing of the old
+// R21: after an end of custody by relay-node-foreign, nothing of the old
 // custody is released, though its window is current, and nothing is held.
-func TestR20_R24_HeldRenewalsGoWithCustody(t *testing.T) {
+func TestR21_HeldRenewalsGoWithCustody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, change{})
 		r.registered(0)

@@ -108,9 +108,9 @@ func TestR13_R15_R56_TheHubIsRegisteredAndGivenItsNetwork(t *testing.T) {
 	})
 }
 
-// R20–R24: with custody, here by relay-node-foreign, the network is gone, and with it
+// R21: with custody, ended by relay-node-foreign, the network is gone, and with it
 // every member.
-func TestR20_R24_TheNetworkGoesWithCustody(t *testing.T) {
+func TestR21_TheNetworkGoesWithCustody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := withHub(t)
 		c.idle = true

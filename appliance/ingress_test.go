@@ -83,9 +83,9 @@ func TestR68_R72_R73_TheTableReachesItsIngressAlone(t *testing.T) {
 	})
 }
 
-// R20–R24: with custody, here by relay-node-foreign, the table and the role are gone,
+// R21: with custody, ended by relay-node-foreign, the table and the role are gone,
 // and the socket is closed.
-func TestR20_R24_TheTableGoesWithCustody(t *testing.T) {
+func TestR21_TheTableGoesWithCustody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r, w := withIngress(t)
 		r.cloudly.Script(relayCall, simulate.RefuseNamed(contract.RelayNodeForeign, "moved"))

@@ -194,7 +194,7 @@ var escrows = []mutant{
 	{does: "does not tell the escrow that Cloudly is back", file: "appliance/duties.go",
 		old: "\t\tregistered: func(*typedsocket.Socket, cloudly.Accepted) { e.SessionRegistered() },\n",
 		new: "\t\tregistered: func(*typedsocket.Socket, cloudly.Accepted) {},\n",
-		in:  "appliance", red: "TestR20_R24_HeldRenewalsGoWithCustody"},
+		in:  "appliance", red: "TestR21_HeldRenewalsGoWithCustody"},
 	{does: "does not tell the escrow that Cloudly is away", file: "appliance/duties.go",
 		old: `func(error) { e.SessionLost() }`,
 		new: `func(error) {}`,
