@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -158,11 +157,11 @@ func secretsOf(t *testing.T, c *cluster) map[string]string {
 		secrets["the token of "+m.name] = behind(m.credential.Token, "_")
 		const method = "getRuntimeManagedVpnCredential"
 		answer, ok := m.pallet.Frames().Answer(m.pallet.Frames().Sent(method)[0])
-		var x managed
-		if err := json.Unmarshal(answer.Body, &x); !ok || err != nil {
+		x, err := readCredential(answer.Body)
+		if !ok || err != nil {
 			t.Fatal(ok, err)
 		}
-		secrets["the VPN key of "+m.name] = x.ClientKeyPair.PrivateKey
+		secrets["the VPN key of "+m.name] = x.Key.Secret()
 	}
 	return secrets
 }

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"time"
@@ -104,20 +103,6 @@ func (c *cluster) project(m *member) error {
 	return nil
 }
 
-// managed is the VPN credential of a node as Cloudly answers it (contract §7.4).
-type managed struct {
-	Hub struct {
-		Address netip.Addr `json:"address"`
-		Port    uint16     `json:"port"`
-	} `json:"hub"`
-	AuthorityID     string `json:"authorityId"`
-	ServerPublicKey string `json:"serverPublicKey"`
-	ClientKeyPair   struct {
-		PrivateKey string `json:"privateKey"`
-	} `json:"clientKeyPair"`
-	ExpiresAt int64 `json:"expiresAt"`
-}
-
 // connect asks Cloudly, through the relay, for the node's VPN credential, and starts
 // the tunnel that it is for.
 func (c *cluster) connect(ctx context.Context, m *member) error {
@@ -125,18 +110,9 @@ func (c *cluster) connect(ctx context.Context, m *member) error {
 	if err != nil {
 		return fmt.Errorf("%s asks for its VPN credential: %w", m.name, err)
 	}
-	var x managed
-	if err := json.Unmarshal(answer, &x); err != nil {
+	credential, err := readCredential(answer)
+	if err != nil {
 		return fmt.Errorf("%s reads its VPN credential: %w", m.name, err)
-	}
-	credential := node.Credential{
-		Hub: netip.AddrPortFrom(x.Hub.Address, x.Hub.Port), AuthorityID: x.AuthorityID, ExpiresAt: time.UnixMilli(x.ExpiresAt),
-	}
-	if credential.HubKey, err = node.ParsePublicKey(x.ServerPublicKey); err != nil {
-		return fmt.Errorf("%s reads the hub's key: %w", m.name, err)
-	}
-	if credential.Key, err = node.ParsePrivateKey(x.ClientKeyPair.PrivateKey); err != nil {
-		return fmt.Errorf("%s reads its key: %w", m.name, err)
 	}
 	if m.stack, err = userspace.New(m.address); err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
-	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -164,17 +163,11 @@ func fingerprint(der []byte) string {
 
 // certificateOf returns the fingerprint of the certificate of a table's first route.
 func certificateOf(table []byte) (string, error) {
-	var x struct {
-		Routes []struct {
-			Certificate struct {
-				Chain string `json:"chain"`
-			} `json:"certificate"`
-		} `json:"routes"`
-	}
-	if err := json.Unmarshal(table, &x); err != nil || len(x.Routes) == 0 {
+	chain, err := firstChain(table)
+	if err != nil {
 		return "", mismatch("a table with a route", "%v", err)
 	}
-	block, _ := pem.Decode([]byte(x.Routes[0].Certificate.Chain))
+	block, _ := pem.Decode([]byte(chain))
 	if block == nil {
 		return "", mismatch("a certificate in the table", "none")
 	}

@@ -33,7 +33,7 @@ func (h *Hub) Bind(ctx context.Context) error {
 	transport := tunnel.HubTransport(socket, h.key)
 	transport.ConnContext = h.arrived
 	transport.VerifySourceAddress = h.strained
-	listener, err := transport.ListenEarly(tunnel.HubTLS(certificate, h.helloRefused), h.quic)
+	listener, err := transport.ListenEarly(tunnel.HubTLS(certificate, h.helloRefused), h.patient())
 	if err != nil {
 		return errors.Join(fmt.Errorf("hub: listen on %s: %w", bound, err), transport.Close(), socket.Close())
 	}
@@ -73,6 +73,20 @@ func (h *Hub) Facts() contract.VPNHub {
 	return contract.VPNHub{PublicKey: h.key.Public().String(), Address: bound.Addr().String(), QUICPort: int64(bound.Port())}
 }
 
+// patient returns QUIC's configuration, which gives connections less time to begin where
+// the places for them become scarce.
+func (h *Hub) patient() *quic.Config {
+	usual, hurried := *h.quic, *h.quic
+	hurried.HandshakeIdleTimeout = hurriedIdle
+	usual.GetConfigForClient = func(info *quic.ClientInfo) (*quic.Config, error) {
+		if h.strained(info.RemoteAddr) {
+			return &hurried, nil
+		}
+		return h.quic, nil
+	}
+	return &usual
+}
+
 // placeKey is under which a connection's context holds its place.
 type placeKey struct{}
 
@@ -90,30 +104,35 @@ func (h *Hub) arrived(ctx context.Context, info *quic.ClientInfo) (context.Conte
 		h.ended(endDraining, "", field.Address(from))
 		return nil, errNoPlace
 	}
-	p := &place{address: from.Addr(), since: time.Now()}
 	h.gateMu.Lock()
-	over := h.gate.take(p.address)
-	how, ok := h.gate.admit(p.address)
-	h.gateMu.Unlock()
+	p, over, how := h.gate.admit(from.Addr(), time.Now())
+	var shut *quic.Conn
 	if over != nil {
-		h.workers.Go(func() { over.conn.CloseWithError(tunnel.CloseBusy.QUIC(), tunnel.CloseBusy.String()) })
+		shut = over.conn // nil where hold will find that its place is lost
 	}
-	if !ok {
+	h.gateMu.Unlock()
+	if shut != nil {
+		h.workers.Go(func() { shut.CloseWithError(tunnel.CloseBusy.QUIC(), tunnel.CloseBusy.String()) })
+	}
+	if p == nil {
 		h.ended(how, "", field.Address(from))
 		return nil, errNoPlace
 	}
-	context.AfterFunc(ctx, func() { h.leave(p) })
+	context.AfterFunc(ctx, func() {
+		h.gateMu.Lock()
+		defer h.gateMu.Unlock()
+		h.gate.end(p)
+	})
 	return context.WithValue(ctx, placeKey{}, p), nil
 }
 
-// hold lets a place be taken for another connection, by closing its own.
-func (h *Hub) hold(p *place, conn *quic.Conn) {
+// hold makes the connection of a place known, and reports whether the place is its own
+// still.
+func (h *Hub) hold(p *place, conn *quic.Conn) bool {
 	h.gateMu.Lock()
 	defer h.gateMu.Unlock()
-	if !p.left {
-		p.conn = conn
-		h.gate.waiting = append(h.gate.waiting, p)
-	}
+	p.conn = conn
+	return !p.left
 }
 
 // leave gives a place back, and reports whether it was held until now.

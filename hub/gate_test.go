@@ -1,15 +1,19 @@
 package hub
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/quicvarint"
 	"pgregory.net/rapid"
 
 	"serve.zone/relay/hub/tunnel"
@@ -101,8 +105,9 @@ func TestAConnectionWithoutAPlaceIsRefused(t *testing.T) {
 		r := newRig(t)
 		r.gateMu.Lock()
 		for i := range maxHalfOpen {
-			r.gate.admit(addr(t, fmt.Sprintf("10.%d.0.1", i))) // whose connections cannot be closed
+			r.gate.admit(addr(t, fmt.Sprintf("10.%d.0.1", i)), time.Now())
 		}
+		r.gate.displaced = maxDisplaced // which do not end
 		r.gateMu.Unlock()
 		var refused *quic.TransportError
 		if _, err := r.dialIt(0); !errors.As(err, &refused) || refused.ErrorCode != quic.ConnectionRefused {
@@ -126,12 +131,10 @@ func TestADisplacedConnectionTakesNoMembersPlace(t *testing.T) {
 				settle()
 				r.gateMu.Lock()
 				defer r.gateMu.Unlock()
-				if len(r.gate.waiting) != 1 {
-					t.Fatalf("%d places can be taken", len(r.gate.waiting))
+				if len(r.gate.held) != 1 {
+					t.Fatalf("%d places are held", len(r.gate.held))
 				}
-				p := r.gate.waiting[0]
-				r.gate.leave(p)
-				p.lost = true // and its connection is not closed yet
+				r.gate.take(netip.Prefix{}, false) // and its connection is not closed yet
 				return true
 			}
 		})
@@ -145,73 +148,151 @@ func TestADisplacedConnectionTakesNoMembersPlace(t *testing.T) {
 	})
 }
 
+// One address opens connections and sends of each ClientHello the first packet alone, so
+// that QUIC hands none of them over and none can be closed: a node of the same
+// neighbourhood still gets in, and in their time they are gone.
+func TestHalfAHelloKeepsNobodyOut(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		r.cloudly().must(netOf(1, 2))
+		hub, evil := r.Addr(), netip.MustParseAddr("100.64.0.1")
+		var mu sync.Mutex
+		seen := map[netip.AddrPort]map[bool]bool{}
+		r.net.watch(func(from, to netip.AddrPort, b []byte) bool {
+			if to != hub || from.Addr() != evil {
+				return false
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			initial, token := initialOf(b)
+			if !initial || seen[from][token] {
+				return true
+			}
+			if seen[from] == nil {
+				seen[from] = map[bool]bool{}
+			}
+			seen[from][token] = true
+			return false
+		})
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		var all sync.WaitGroup
+		const apart = 12 * time.Millisecond
+		for range 2 * maxHalfOpenOfOne {
+			socket, err := r.net.ListenPacket(ctx, "udp4", evil.String()+":0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			transport := tunnel.NodeTransport(socket)
+			all.Go(func() {
+				transport.Dial(ctx, net.UDPAddrFromAddrPort(hub), tunnel.NodeTLS(), tunnel.NodeQUIC())
+				transport.Close()
+				socket.Close()
+			})
+			time.Sleep(apart)
+		}
+		r.gateMu.Lock()
+		if r.gate.total != maxHalfOpenOfOne || r.gate.displaced != maxHalfOpenOfOne {
+			t.Errorf("%d half open, %d have lost their places", r.gate.total, r.gate.displaced)
+		}
+		r.gateMu.Unlock()
+		r.dial(0, func(d *dialling) { d.from = "100.64.0.200:0" })
+		cancel()
+		all.Wait()
+		time.Sleep(hurriedIdle + time.Second/2)
+		synctest.Wait()
+		r.gateMu.Lock()
+		if n := r.gate.total + r.gate.displaced; n > maxHalfOpenOfOne/2 {
+			t.Errorf("%d connections stand after a hurried handshake's time", n)
+		}
+		r.gateMu.Unlock()
+		time.Sleep(handshakeLimit)
+		synctest.Wait()
+		r.gateMu.Lock()
+		defer r.gateMu.Unlock()
+		if r.gate.total != 0 || r.gate.displaced != 0 {
+			t.Errorf("%d half open, %d have lost their places", r.gate.total, r.gate.displaced)
+		}
+	})
+}
+
+// initialOf reports whether a datagram begins with an Initial packet, and whether that has
+// the token of a Retry (RFC 9000 §17.2.2).
+func initialOf(b []byte) (initial, token bool) {
+	if b[0]&0xf0 != 0xc0 {
+		return false, false
+	}
+	i := 5
+	i += 1 + int(b[i])
+	i += 1 + int(b[i])
+	length, _, err := quicvarint.Parse(b[i:])
+	return true, err == nil && length > 0
+}
+
 // Above half the bound an address has to prove that it is there: by a Retry.
 func TestRetryAboveHalfTheBound(t *testing.T) {
 	g := newGate()
+	now := time.Now()
 	for i := range maxHalfOpenOfOne/2 - 1 {
-		g.admit(addr(t, fmt.Sprintf("203.0.113.%d", i)))
+		g.admit(addr(t, fmt.Sprintf("203.0.113.%d", i)), now)
 	}
 	if g.strained(addr(t, "203.0.113.77")) {
 		t.Error("strained below half")
 	}
-	g.admit(addr(t, "203.0.113.99"))
+	g.admit(addr(t, "203.0.113.99"), now)
 	if !g.strained(addr(t, "203.0.113.77")) || g.strained(addr(t, "198.51.100.1")) {
 		t.Error("half of one neighbourhood")
 	}
 	for i := range maxHalfOpen {
-		g.admit(addr(t, fmt.Sprintf("10.%d.0.1", i)))
+		g.admit(addr(t, fmt.Sprintf("10.%d.0.1", i)), now)
 	}
-	if how, ok := g.admit(addr(t, "192.0.2.1")); ok || how != endFull || !g.strained(addr(t, "192.0.2.1")) || g.total != maxHalfOpen {
-		t.Errorf("%v, %d", how, g.total)
-	}
-	g.release(addr(t, "203.0.113.1"))
-	if _, ok := g.admit(addr(t, "192.0.2.1")); !ok {
-		t.Error("a place that was given back is not given again")
+	if !g.strained(addr(t, "192.0.2.1")) || g.total != maxHalfOpen {
+		t.Errorf("%d half open", g.total)
 	}
 }
 
 // Whatever comes and goes, both bounds hold, a place is taken only where one of them keeps
-// somebody out, of the neighbourhood that is full if that is it, and only from a connection
-// that can be closed; and every place comes back.
+// somebody out, of the neighbourhood that is full if that is it; those who lost theirs are
+// bounded as well, and nobody is refused before they are; every place comes back.
 func TestPlacesAreTakenWhereABoundIsMet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := newGate()
-		var held []*place
+		var open []*place // whose connections have not ended
 		subnet := rapid.IntRange(0, 6)
-		for range rapid.IntRange(0, 800).Draw(t, "steps") {
-			if len(held) > 0 && rapid.IntRange(0, 9).Draw(t, "leaves") == 0 {
-				i := rapid.IntRange(0, len(held)-1).Draw(t, "who")
-				if was := !held[i].left; g.leave(held[i]) != was || g.leave(held[i]) {
-					t.Fatal("it left twice, or not at all")
+		for range rapid.IntRange(0, 1600).Draw(t, "steps") {
+			if len(open) > 0 && rapid.IntRange(0, 19).Draw(t, "ends") == 0 {
+				i := rapid.IntRange(0, len(open)-1).Draw(t, "who")
+				if rapid.Bool().Draw(t, "confirmed") {
+					if was := !open[i].left; g.leave(open[i]) != was || g.leave(open[i]) {
+						t.Fatal("it left twice, or not at all")
+					}
 				}
-				held = append(held[:i], held[i+1:]...)
+				g.end(open[i])
+				g.end(open[i])
+				open = append(open[:i], open[i+1:]...)
 				continue
 			}
 			a := netip.AddrFrom4([4]byte{10, byte(subnet.Draw(t, "subnet")), 0, 1})
-			in := g.subnets[subnetOf(a)]
-			full, crowded := g.total >= maxHalfOpen, in >= maxHalfOpenOfOne
-			over := g.take(a)
-			if over != nil && (!full && !crowded || crowded && subnetOf(over.address) != subnetOf(a) || over.conn == nil || !over.left || !over.lost) {
-				t.Fatalf("%+v was taken with %d of %d, full: %v", over, in, g.total, full)
+			full, crowded := g.total >= maxHalfOpen, g.subnets[subnetOf(a)] >= maxHalfOpenOfOne
+			spent := g.displaced >= maxDisplaced
+			p, over, how := g.admit(a, time.Time{})
+			if over != nil && (!full && !crowded || crowded && subnetOf(over.address) != subnetOf(a) || !over.left || !over.lost) {
+				t.Fatalf("%+v was taken, full: %v", over, full)
 			}
-			if _, ok := g.admit(a); ok != (over != nil || !full && !crowded) {
-				t.Fatalf("admitted: %v", ok)
-			} else if !ok {
-				continue
+			if (p == nil) != (spent && (full || crowded)) || p == nil && (how == endSubnetFull) != crowded {
+				t.Fatalf("admitted: %v, %v", p != nil, how)
 			}
-			p := &place{address: a}
-			if held = append(held, p); rapid.Bool().Draw(t, "closable") {
-				p.conn = new(quic.Conn)
-				g.waiting = append(g.waiting, p)
+			if p != nil {
+				open = append(open, p)
 			}
-			if g.total > maxHalfOpen || g.subnets[subnetOf(a)] > maxHalfOpenOfOne {
-				t.Fatalf("%d half open", g.total)
+			if g.total > maxHalfOpen || g.subnets[subnetOf(a)] > maxHalfOpenOfOne || g.displaced > maxDisplaced || g.total != len(g.held) {
+				t.Fatalf("%d half open, %d displaced", g.total, g.displaced)
 			}
 		}
-		for _, p := range held {
-			g.leave(p)
+		for _, p := range open {
+			g.end(p)
 		}
-		if g.total != 0 || len(g.subnets) != 0 || len(g.waiting) != 0 {
+		if g.total != 0 || len(g.subnets) != 0 || len(g.held) != 0 || g.displaced != 0 {
 			t.Fatalf("%d places did not come back", g.total)
 		}
 	})

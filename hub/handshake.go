@@ -36,8 +36,12 @@ func (h *Hub) serve(conn *quic.Conn) {
 	}()
 	parts.Go(func() { h.guarded(conn, func() { h.read(conn, &confirmed) }) })
 
-	h.hold(p, conn)
-	s, control, how, node := h.shake(conn, p)
+	var s *session
+	var control *tunnel.Control
+	how, node := endDisplaced, ""
+	if h.hold(p, conn) {
+		s, control, how, node = h.shake(conn, p)
+	}
 	h.leave(p)
 	if how != endConfirmed && h.lost(p) {
 		how = endDisplaced

@@ -17,6 +17,16 @@ const (
 	// maxHalfOpenOfOne bounds those of one /24, so that one neighbourhood cannot keep
 	// all others out.
 	maxHalfOpenOfOne = maxHalfOpen / 4
+	// maxDisplaced bounds the connections that have lost their places and have not ended
+	// yet: QUIC hands none over before it has the whole ClientHello, which is two
+	// packets, and none that it has not handed over can be closed. With hurriedIdle it
+	// takes 256 of them a second, from addresses that have proved to be there, until
+	// nobody else gets in; they hold some 20 MiB then.
+	maxDisplaced = 2 * maxHalfOpen
+	// hurriedIdle is how long QUIC waits for the next packet of a handshake where
+	// addresses must prove that they are there. Who is there repeats itself several times
+	// in it.
+	hurriedIdle = 2 * time.Second
 	// subnetBits is the neighbourhood that maxHalfOpenOfOne is for.
 	subnetBits = 24
 	// maxFormerKeys bounds the keys of members that are none any more, which are kept

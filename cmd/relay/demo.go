@@ -52,8 +52,8 @@ relay can be looked at: where its pages are is said then.
 Colour is used on a terminal alone, and not where NO_COLOR is set or TERM is dumb.
 
 Exit codes: 0 every step held; 1 one did not, or a signal came before the last one;
-2 there was no room for the files, or the output was not taken; 3 ended by a second
-signal; 64 the command line was not understood.
+2 the temporary folder could not be made, or the output was not taken; 3 ended by a
+second signal; 64 the command line was not understood.
 `
 
 // exitNotHeld is the exit code of a demonstration of which a step did not hold. It is
@@ -103,7 +103,7 @@ func (v *demoVerb) run(p process) int {
 	p.prepare()
 	dir, err := os.MkdirTemp("", "relay-demo-")
 	if err != nil {
-		say(p.stderr, "there is no room for the files: "+plain(err))
+		say(p.stderr, "the temporary folder could not be made: "+plain(err))
 		return exitFailed
 	}
 	defer os.RemoveAll(dir)

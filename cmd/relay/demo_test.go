@@ -98,10 +98,10 @@ func TestDemo_ExitCodes(t *testing.T) {
 	}
 }
 
-func TestDemo_NoRoomForFiles(t *testing.T) {
+func TestDemo_NoFolderForFiles(t *testing.T) {
 	d := newDemoRun(t, nil)
 	t.Setenv("TMPDIR", filepath.Join(os.Getenv("TMPDIR"), "none"))
-	if code := d.verb.run(d.process); code != exitFailed || !strings.HasPrefix(d.stderr.String(), "relay: there is no room for the files: ") {
+	if code := d.verb.run(d.process); code != exitFailed || !strings.HasPrefix(d.stderr.String(), "relay: the temporary folder could not be made: ") {
 		t.Errorf("ended with %d, says %q", code, d.stderr.String())
 	}
 }

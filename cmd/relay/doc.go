@@ -16,10 +16,12 @@
 //
 // Three verbs run until a signal: serve a relay, node a member of its hub, demo a
 // cluster of its own. The first SIGTERM or SIGINT begins the end, a second one ends the
-// process at once. SIGHUP reads files again (a relay's credential, certificate and
-// authorities of Cloudly; a node's credential) and never ends the process; behind a
-// reload that runs one waits, whatever number of signals came. A closed standard error ends nothing either: SIGPIPE
-// is ignored, and the log counts what it lost.
+// process at once. To serve and node SIGHUP says to read files again (a relay's
+// credential, certificate and authorities of Cloudly; a node's credential), and never ends
+// them; behind a reload that runs one waits, whatever number of signals came. To demo,
+// which has no such files, it says that the terminal was closed: the first begins the
+// end, and no other forces it. A closed standard error ends nothing: SIGPIPE is ignored,
+// and the log counts what it lost.
 //
 // Where NOTIFY_SOCKET is set, systemd is told READY=1 once the listeners are
 // bound, whether or not Cloudly is there, and STOPPING=1 when a signal ends it. It
@@ -52,11 +54,13 @@
 //
 // # What it never does
 //
-// It decides nothing that is carried, opens no file but the configuration's, a node's
-// credential and the key that keygen makes, and sets neither GOMAXPROCS nor GOMEMLIMIT:
-// the runtime reads the limits of cgroups itself. No state of its own is global; what a process shares anyway (signals,
-// the default loggers, its dumpability) is taken by verbs that hold a secret alone and
-// given back where that can be.
+// It decides nothing that is carried. It opens no file but those that the configuration
+// names, a node's credential and its key, the key that keygen makes or reads, and what
+// lies in the temporary folder of a demonstration. It sets neither GOMAXPROCS nor
+// GOMEMLIMIT: the runtime reads the limits of cgroups itself. No state of its own is
+// global; what a process shares anyway (signals, the default loggers, its dumpability) is
+// taken by verbs that hold a secret or that a closed output is to end in order, and given
+// back where that can be.
 //
 // # Goroutines and limits
 //

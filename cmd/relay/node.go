@@ -51,8 +51,9 @@ the program, which needs no privilege; --forward and --publish lead into it and 
   --publish=PORT=HOST:PORT, again and again
       Takes TCP connections from the cluster on a port of every --address, and leads
       them to a service that this machine reaches.
-      Of both together there are at most 64, with 256 connections at once; one on which
-      nothing came for an hour is ended.
+      Both together listen on at most 256 (each --forward is one, each --publish one on
+      every --address), with 256 connections at once; one on which nothing came for an
+      hour is ended.
   --log-level=LEVEL
       debug, info, warn or error. (default info)
   --log-format=FORMAT

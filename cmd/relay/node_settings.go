@@ -18,8 +18,10 @@ const (
 	// maximumInterface is the longest name that Linux has for one, IFNAMSIZ less its
 	// zero byte.
 	maximumInterface = 15
-	// maximumPorts bounds --forward and --publish together: they are typed by hand.
-	maximumPorts = 64
+	// maximumListeners bounds what --forward and --publish listen on: with a descriptor
+	// for each, and one for each of the connections that package portforward has at once,
+	// half of those of a process (1,024) are left.
+	maximumListeners = 256
 )
 
 // nodeSettings are the flags of `relay node`, judged.
@@ -65,8 +67,9 @@ func (v *nodeVerb) settings() (nodeSettings, error) {
 		f.add("userspace", "is neither true nor false")
 	}
 	s.forwards, s.publishes = readForwards(&f, v.Forward), readPublishes(&f, v.Publish)
-	if len(v.Forward)+len(v.Publish) > maximumPorts {
-		f.add("forward", fmt.Sprintf("there are more than %d of --forward and --publish together", maximumPorts))
+	// Flags are counted, since a value that is at fault is in no list.
+	if len(v.Forward)+len(v.Publish)*len(v.Address) > maximumListeners {
+		f.add("publish", fmt.Sprintf("with --forward there is more to listen on than %d: one for each --forward, and each --publish on every --address", maximumListeners))
 	}
 	v.judgeWay(&f, s.userspace)
 	return s, f.err()
@@ -115,10 +118,15 @@ func readPrefixes(f *faults, flag string, values []string, masked bool) []netip.
 		return nil
 	}
 	var all []netip.Prefix
+	seen := map[netip.Prefix]bool{}
 	for i, text := range values {
 		prefix, err := netip.ParsePrefix(text)
 		if addr, failed := netip.ParseAddr(text); failed == nil {
 			prefix, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+		}
+		same := prefix
+		if !masked {
+			same = netip.PrefixFrom(prefix.Addr(), prefix.Addr().BitLen()) // one address, whatever prefix it stands in
 		}
 		switch {
 		case err != nil || !prefix.Addr().Is4():
@@ -127,7 +135,10 @@ func readPrefixes(f *faults, flag string, values []string, masked bool) []netip.
 			f.at(flag, i, "is not a prefix: bits behind its length are set")
 		case !masked && (prefix.Addr().IsUnspecified() || prefix.Addr().IsMulticast() || prefix.Addr().IsLoopback()):
 			f.at(flag, i, "is not the address of one node")
+		case seen[same]:
+			f.at(flag, i, "is one that was given before")
 		default:
+			seen[same] = true
 			all = append(all, prefix)
 		}
 	}

@@ -78,6 +78,7 @@ func TestNodeSettings_Refused(t *testing.T) {
 	}
 	noNode := "--address, number 1: is not the address of one node"
 	noTarget, noListen := "--forward, number 1: has no address of IPv4 and port behind '='", "--forward, number 1: has no port, or address and port, before '='"
+	tooMany := "--publish: with --forward there is more to listen on than 256: one for each --forward, and each --publish on every --address"
 	noPort, noService := "--publish, number 1: has no port before '='", "--publish, number 1: has no host and port behind '='"
 	tests := []struct {
 		args []string
@@ -106,9 +107,18 @@ func TestNodeSettings_Refused(t *testing.T) {
 		{[]string{"--publish=80=:80"}, noService},
 		{[]string{"--publish=80=localhost:0"}, noService},
 		{[]string{"--publish=80=localhost:http"}, noService},
+		{[]string{"--address=10.0.0.1", "--address=10.0.0.1"}, "--address, number 2: is one that was given before"},
+		{[]string{"--address=10.0.0.1", "--address=10.0.0.2/24", "--address=10.0.0.1/24"}, "--address, number 3: is one that was given before"},
+		{[]string{"--address=10.0.0.1/24", "--address=10.0.0.2/24", "--address=10.0.0.1"}, "--address, number 3: is one that was given before"},
+		{[]string{"--address=10.0.0.1/24", "--address=10.0.0.2/24"}, ""},
 		{[]string{"--publish=80=localhost:80", "--publish=80=localhost:81"}, "--publish, number 2: has a port that another has already"},
-		{many("publish", "%d1=localhost:80", 64), ""},
-		{many("publish", "%d1=localhost:80", 65), "--forward: there are more than 64 of --forward and --publish together"},
+		{many("publish", "%d1=localhost:80", 256), ""},
+		{many("publish", "%d1=localhost:80", 257), tooMany},
+		{slices.Concat(many("address", "10.1.0.%d", 4), many("publish", "%d1=localhost:80", 64)), ""},
+		{slices.Concat(many("address", "10.1.0.%d", 4), many("publish", "%d1=localhost:80", 64), []string{"--forward=80=10.0.0.1:80"}), tooMany},
+		{slices.Concat(many("address", "10.1.0.%d", 5), many("publish", "%d1=localhost:80", 52)), tooMany},
+		{slices.Concat(many("address", "10.1.0.%d", 5), many("forward", "8%d=10.0.0.1:80", 256)), ""},
+		{slices.Concat(many("address", "10.1.0.%d", 5), many("forward", "8%d=10.0.0.1:80", 257)), tooMany},
 	}
 	for _, test := range tests {
 		args := append([]string{"node", "--credential-file=c", "--userspace"}, test.args...)

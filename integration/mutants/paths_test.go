@@ -1,6 +1,7 @@
 package mutants
 
-// paths are wrong hubs and nodes that the tests on bad, small and changing paths notice.
+// paths are wrong hubs and nodes that the tests on bad, small and changing paths notice,
+// on floods, and on the node's program.
 var paths = []mutant{
 	{does: `sends whole what does not fit the path to a member`, file: "hub/outlet.go",
 		old: `Split(e.packet, int(s.limit.Load()), bufs)`,
@@ -50,4 +51,28 @@ var paths = []mutant{
 		old: `copy(scratch[p.offset:], p.bytes)`,
 		new: `copy(scratch[len(s.bytes):], p.bytes)`,
 		in:  "hub", red: "TestR61_OneFaultCostsNoSession"},
+	{does: `lets one publish open a listener for each of a thousand addresses`, file: "cmd/relay/node_settings.go",
+		old: `len(v.Forward)+len(v.Publish)*len(v.Address)`,
+		new: `len(v.Forward)+len(v.Publish)`,
+		in:  "cmd/relay", red: "TestNodeSettings_Refused"},
+	{does: `names whom it could not dial in its log`, file: "hub/node/portforward/forward.go",
+		old: `field.Reason(reason(err))`,
+		new: `field.Error(err)`,
+		in:  "hub/node/portforward", red: "TestTheLogShowsNothingCarried"},
+	{does: `answers SIGHUP with an older read of the credential`, file: "hub/node/credential/watch.go",
+		old: `asked, older = true, reading != nil`,
+		new: `asked = true`,
+		in:  "hub/node/credential", red: "TestWatcher_AskedBehindAHangingRead"},
+	{does: `displaces no connection that QUIC has not handed over`, file: "hub/gate.go",
+		old: "\t\tif crowded && subnetOf(p.address) != subnet {",
+		new: "\t\tif p.conn == nil || crowded && subnetOf(p.address) != subnet {",
+		in:  "hub", red: "TestHalfAHelloKeepsNobodyOut"},
+	{does: `lets displaced connections stand without a bound`, file: "hub/gate.go",
+		old: "\tif g.displaced >= maxDisplaced {",
+		new: "\tif g.displaced > 8*maxDisplaced {",
+		in:  "hub", red: "TestAConnectionWithoutAPlaceIsRefused"},
+	{does: `gives half a hello all the time`, file: "hub/bind.go",
+		old: "\thurried.HandshakeIdleTimeout = hurriedIdle\n",
+		new: ``,
+		in:  "hub", red: "TestHalfAHelloKeepsNobodyOut"},
 }

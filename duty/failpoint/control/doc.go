@@ -23,7 +23,8 @@
 // Everything ends by itself: a wait after FOR, which is at most MaximumWait, and all of
 // it when the socket ends, the connections that were cut apart. A stalled connection
 // heeds its deadlines. One that was cut fails as one that the peer has reset, in both
-// directions, and the peer sees a reset too.
+// directions, and the peer sees a reset too. A program that does not answer a question in
+// time is let go, as if the socket had ended: no answer is one to another question.
 //
 // # What it never does
 //

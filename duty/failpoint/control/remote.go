@@ -66,18 +66,23 @@ func (r *Remote) accept() {
 		if err != nil {
 			return
 		}
-		answers := make(chan string, 1)
-		r.change(func() {
-			if r.closed {
-				program.Close()
-			}
-			r.program, r.answers, r.reached = program, answers, map[string]int{}
-		})
-		r.listen(program, answers)
-		r.change(func() { r.program = nil })
-		close(answers)
-		program.Close()
+		r.attend(program)
 	}
+}
+
+// attend is what is attached until it ends.
+func (r *Remote) attend(program net.Conn) {
+	answers := make(chan string, 1)
+	r.change(func() {
+		if r.closed {
+			program.Close()
+		}
+		r.program, r.answers, r.reached = program, answers, map[string]int{}
+	})
+	r.listen(program, answers)
+	r.change(func() { r.program = nil })
+	close(answers)
+	program.Close()
 }
 
 // listen reads what a program says until it ends.
@@ -174,7 +179,8 @@ func spelled(number int) string {
 	return strconv.Itoa(number)
 }
 
-// ask asks for one thing and waits for the answer.
+// ask asks for one thing and waits for the answer. A program that does not answer is let
+// go, since what it says later would be taken for the answer to the next question.
 func (r *Remote) ask(words ...string) error {
 	r.asking.Lock()
 	defer r.asking.Unlock()
@@ -200,6 +206,7 @@ func (r *Remote) ask(words ...string) error {
 		}
 		return nil
 	case <-timer.C:
+		program.Close()
 		return fmt.Errorf("control: %s: no answer within %s", what, answerWait)
 	}
 }

@@ -27,7 +27,7 @@
 //   - What is wrong has a name ([Error]) and, where there is one, a line. No error has
 //     anything of the content.
 //   - [Create] makes a key file that was not there before, with mode 0600 from its first
-//     moment on, or leaves none.
+//     moment on, or leaves none. What it made outlives a loss of power.
 //   - A [Watcher] finds another content within [LookEvery] and at once when asked, and
 //     does not take a half-written file for a wrong one.
 //

@@ -2,6 +2,7 @@ package credential
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -46,9 +47,13 @@ func ReadKey(name string) (node.PrivateKey, error) {
 	return key, nil
 }
 
-// Create writes a private key to a file that must not exist. An error is an *Error; no
-// file is left then that was not there before.
-func Create(name string, key node.PrivateKey) error {
+// Create writes a private key to a file that must not exist, and returns when file and
+// name are on the disk. An error is an *Error; no file is left then that was not there
+// before.
+func Create(name string, key node.PrivateKey) error { return create(name, key, syncFolder) }
+
+// create is Create, with what puts the names of a folder on the disk.
+func create(name string, key node.PrivateKey, sync func(folder string) error) error {
 	// O_EXCL follows no link either.
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, ownerOnly)
 	switch {
@@ -60,9 +65,31 @@ func Create(name string, key node.PrivateKey) error {
 	_, err = io.WriteString(file, key.Secret()+"\n")
 	// What is not on the disk may be gone with the machine, and the key is told to
 	// others as soon as it is here.
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = sync(filepath.Dir(name)) // the name is the folder's, and not on the disk by the file's Sync
+	}
+	if err != nil {
 		os.Remove(name)
 		return &Error{Name: NotMade, Cause: err}
+	}
+	return nil
+}
+
+// syncFolder puts the names that a folder has on the disk.
+func syncFolder(name string) error {
+	folder, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("sync the folder: %w", err)
+	}
+	err = folder.Sync()
+	// Some file systems, mostly those of a network, sync no folder by itself: there is
+	// nothing more to do on them.
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	if err = errors.Join(err, folder.Close()); err != nil {
+		return fmt.Errorf("sync the folder: %w", err)
 	}
 	return nil
 }

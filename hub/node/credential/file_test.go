@@ -115,6 +115,43 @@ func TestCreate(t *testing.T) {
 	}
 }
 
+// The folder is synced once the file is whole, and a file whose name may not be on the
+// disk is none.
+func TestCreate_SyncsTheFolder(t *testing.T) {
+	folder := t.TempDir()
+	name := filepath.Join(folder, "key")
+	var synced []string
+	broken := errors.New("the disk is broken")
+	err := create(name, keyOf(t, private), func(folder string) error {
+		if key, err := ReadKey(name); err != nil || key.Secret() != private {
+			t.Errorf("when the folder is synced, the file is %v", err)
+		}
+		synced = append(synced, folder)
+		return broken
+	})
+	var why *Error
+	if !errors.As(err, &why) || why.Name != NotMade || !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+	if len(synced) != 1 || synced[0] != folder {
+		t.Errorf("synced %q", synced)
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+
+	if err := syncFolder(folder); err != nil {
+		t.Error(err)
+	}
+	if err := syncFolder(filepath.Join(folder, "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+	t.Chdir(folder)
+	if err := Create("bare", keyOf(t, private)); err != nil {
+		t.Errorf("a name without a folder: %v", err)
+	}
+}
+
 // Each name has a sentence for a person, and is one for a log line.
 func TestErrorsHaveNames(t *testing.T) {
 	if len(sentences) != 18 {

@@ -21,7 +21,8 @@ type Watcher struct {
 	Read func() (node.Credential, error)
 	// Held is what was read last, before Run.
 	Held node.Credential
-	// Again asks for a look now. What is found is told then even if it is no news.
+	// Again asks for a look now. What a read finds that began since is told, even if it is
+	// no news.
 	Again <-chan struct{}
 	// Take is told what was found, if it is another thing than at the time before: a
 	// credential, or an *Error that was met twice in a row. It must not wait.
@@ -63,7 +64,8 @@ func (w *Watcher) Run(ctx context.Context) {
 	defer ticker.Stop()
 	told := found{credential: w.Held}.sight()
 	suspect := sight{}
-	var reading chan found
+	var reading chan found // nil while no read is under way
+	older := false         // it began before Again asked, and may have seen what stood there then
 	for {
 		asked := false
 		select {
@@ -71,16 +73,17 @@ func (w *Watcher) Run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		case <-w.Again:
-			asked = true
+			asked, older = true, reading != nil
 		}
 		if reading == nil {
-			reading = make(chan found, 1)
-			go func(to chan<- found) {
-				c, err := w.Read()
-				to <- found{c, err}
-			}(reading)
+			reading = w.read()
 		}
 		f, answered := await(ctx, reading)
+		if answered && older && ctx.Err() == nil {
+			older = false
+			reading = w.read()
+			f, answered = await(ctx, reading)
+		}
 		if ctx.Err() != nil {
 			return
 		}
@@ -97,6 +100,16 @@ func (w *Watcher) Run(ctx context.Context) {
 			w.Take(f.credential, f.err)
 		}
 	}
+}
+
+// read begins a read, of which there is one at a time.
+func (w *Watcher) read() chan found {
+	to := make(chan found, 1)
+	go func() {
+		c, err := w.Read()
+		to <- found{c, err}
+	}()
+	return to
 }
 
 // await waits for a read. One that takes too long is waited for again at the next look.

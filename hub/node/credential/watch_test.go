@@ -205,3 +205,32 @@ func TestWatcher_Hangs(t *testing.T) {
 		close(hangs)
 	})
 }
+
+// Who asks while an older read hangs is told what is there now and not what that read
+// saw, when it answers: within the time that it is given, or later.
+func TestWatcher_AskedBehindAHangingRead(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := watch(t)
+			synctest.Wait()
+			hangs := make(chan struct{})
+			w.change(func() { w.hangs = hangs })
+			time.Sleep(LookEvery) // a look begins the read
+			synctest.Wait()
+			w.change(func() { w.hangs = nil })
+			w.write("2025-12-02", "authority-1")
+			for w.ask(); len(w.again) > 0; synctest.Wait() {
+				time.Sleep(readWait) // until that look, and perhaps others, have given it up
+			}
+			w.change(func() { w.took = nil })
+			if late {
+				time.Sleep(readWait)
+				w.tells(t, "the file system does not answer")
+			}
+			close(hangs)
+			w.tells(t, "2025-12-02 authority-1")
+			time.Sleep(3 * LookEvery)
+			w.tells(t)
+		})
+	}
+}

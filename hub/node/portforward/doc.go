@@ -17,7 +17,9 @@
 // # What it never does
 //
 // It looks at no byte, names no peer in a log above the level debug, and reports no end of
-// a connection as an error of its own: peers end connections as they like.
+// a connection as an error of its own: peers end connections as they like. Why the other
+// end could not be had is one of five reasons at the level info: timeout, refused,
+// no-route, name-not-resolved, and not-reached for all else.
 //
 // # Goroutines
 //

@@ -153,7 +153,8 @@ func (f *Forwarder) carry(ctx context.Context, rule Rule, p *pair) {
 	if err != nil {
 		if ctx.Err() == nil {
 			f.failed.Add(1)
-			f.log.Info("port-forward-failed", field.NetAddr(rule.Listener.Addr()), field.Error(err))
+			f.log.Info("port-forward-failed", field.NetAddr(rule.Listener.Addr()), field.Reason(reason(err)))
+			f.log.Debug("port-forward-dialled", field.NetAddr(rule.Listener.Addr()), field.Error(err))
 		}
 		return
 	}

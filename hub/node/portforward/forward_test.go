@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -265,8 +266,10 @@ func TestDialling(t *testing.T) {
 		if c := r.Counts(); c != (Counts{Taken: 2, Failed: 2}) {
 			t.Errorf("%+v", c)
 		}
-		if n := strings.Count(r.log.String(), `"port-forward-failed"`); n != 2 || !strings.Contains(r.log.String(), "connection refused") {
-			t.Errorf("the log says %s", r.log)
+		for _, why := range []string{"timeout", "refused"} {
+			if n := len(r.lines(`"level":"INFO"`, `"port-forward-failed"`, `"reason":"`+why+`"`)); n != 1 {
+				t.Errorf("it fails by %s %d times:\n%s", why, n, r.log)
+			}
 		}
 	})
 }
@@ -351,7 +354,43 @@ func TestListenerFails(t *testing.T) {
 	})
 }
 
-// Nothing of what is carried, and no peer, stands in the log.
+// lines returns the lines of the log that have all of these.
+func (r *rig) lines(has ...string) (found []string) {
+	for line := range strings.Lines(r.log.String()) {
+		if !slices.ContainsFunc(has, func(text string) bool { return !strings.Contains(line, text) }) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// What could not be dialled has a name, and its address stands in no name.
+func TestReasons(t *testing.T) {
+	dial := func(err error) error {
+		return &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 77), Port: 80}, Err: err}
+	}
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{context.DeadlineExceeded, "timeout"},
+		{dial(os.ErrDeadlineExceeded), "timeout"},
+		{dial(os.NewSyscallError("connect", syscall.ETIMEDOUT)), "timeout"},
+		{dial(&net.DNSError{Name: "peer.example", IsTimeout: true}), "timeout"},
+		{dial(&net.DNSError{Name: "peer.example", IsNotFound: true}), "name-not-resolved"},
+		{dial(os.NewSyscallError("connect", syscall.ECONNREFUSED)), "refused"},
+		{dial(os.NewSyscallError("connect", syscall.EHOSTUNREACH)), "no-route"},
+		{dial(os.NewSyscallError("connect", syscall.ENETUNREACH)), "no-route"},
+		{dial(errors.New("connection was refused")), "not-reached"},
+		{errors.New("192.0.2.77"), "not-reached"},
+	} {
+		if got := reason(test.err); got != test.want {
+			t.Errorf("%v is %q, want %q", test.err, got, test.want)
+		}
+	}
+}
+
+// Nothing of what is carried stands in the log, and no peer above the level debug.
 func TestTheLogShowsNothingCarried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t)
@@ -362,6 +401,19 @@ func TestTheLogShowsNothingCarried(t *testing.T) {
 		client.Close()
 		server.Close()
 		synctest.Wait()
+		r.service.fail = &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 77), Port: 80}, Err: syscall.ECONNREFUSED}
+		ended(t, "a client whose service refuses", r.connect())
+		r.service.fail = &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Name: "peer-77.example", Server: "192.0.2.77:53", IsNotFound: true}}
+		ended(t, "a client whose service has no address", r.connect())
+		for _, peer := range []string{"192.0.2.77", "peer-77"} {
+			// Who looks at the level debug is told, so the address was there to be shown.
+			if all, debug := r.lines(peer), r.lines(peer, `"level":"DEBUG"`); len(debug) == 0 || len(all) != len(debug) {
+				t.Errorf("%s stands in %q, and at the level debug in %q", peer, all, debug)
+			}
+		}
+		if n := len(r.lines(`"level":"INFO"`, `"port-forward-failed"`)); n != 2 {
+			t.Errorf("two dials failed, and the log says so %d times", n)
+		}
 		for _, want := range []string{`"port-forward-opened"`, `"port-forward-closed"`} {
 			if strings.Count(r.log.String(), want) != 1 {
 				t.Errorf("no %s in %s", want, r.log)
