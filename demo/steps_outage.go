@@ -54,16 +54,21 @@ func (c *cluster) outage(ctx context.Context, e *evidence) error {
 	if err := watch.unbroken(); err != nil {
 		return err
 	}
-	d, err := c.relay.console.status(ctx)
+	// A node has admitted a renewal a little before the relay has read that it did.
+	d, err := c.relay.console.until(ctx, func(d document) error {
+		for _, n := range d.Duties.Escrow.Nodes {
+			if n.Acknowledged == nil || n.Acknowledged.Sequence < int64(first+slotsShown-1) {
+				return mismatch(fmt.Sprintf("an acknowledged renewal %d for %s", first+slotsShown-1, n.ID), "%+v", n.Acknowledged)
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
 	var least int64
 	var covered time.Time
 	for _, n := range d.Duties.Escrow.Nodes {
-		if n.Acknowledged == nil || n.Acknowledged.Sequence < int64(first+slotsShown-1) {
-			return mismatch(fmt.Sprintf("an acknowledged renewal %d for %s", first+slotsShown-1, n.ID), "%+v", n.Acknowledged)
-		}
 		if least == 0 || n.Acknowledged.Sequence < least {
 			least = n.Acknowledged.Sequence
 		}

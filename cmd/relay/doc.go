@@ -20,7 +20,7 @@
 // credential, certificate and authorities of Cloudly; a node's credential), and never ends
 // them; behind a reload that runs one waits, whatever number of signals came. To demo,
 // which has no such files, it says that the terminal was closed: the first begins the
-// end, and no other forces it. A closed standard error ends nothing: SIGPIPE is ignored,
+// end, and no other forces it. status --watch ends with any of them. A closed standard error ends nothing: SIGPIPE is ignored,
 // and the log counts what it lost.
 //
 // Where NOTIFY_SOCKET is set, systemd is told READY=1 once the listeners are

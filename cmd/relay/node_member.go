@@ -182,6 +182,11 @@ func (m *member) count() {
 	s := m.client.Status()
 	m.log.Info("node-sent", field.Count(s.Traffic.OutPackets), field.Bytes(s.Traffic.OutBytes))
 	m.log.Info("node-received", field.Count(s.Traffic.InPackets), field.Bytes(s.Traffic.InBytes))
+	m.log.Info("node-split", field.Count(s.Traffic.OutSplit))
+	m.log.Info("node-joined", field.Count(s.Traffic.InJoined))
+	if n := s.Traffic.Narrowings; n > 0 {
+		m.log.Info("node-narrowings", field.Count(n))
+	}
 	counts := func(say func(...field.Field), by map[string]uint64) {
 		for _, reason := range slices.Sorted(maps.Keys(by)) {
 			if n := by[reason]; n > 0 {

@@ -27,7 +27,7 @@ type judge interface{ judge() error }
 
 // verbs returns every verb, in the order of help, with empty fields.
 func verbs() []verb {
-	return []verb{newServeVerb(), newDemoVerb(), new(nodeVerb), new(keygenVerb), new(explainVerb), new(versionVerb), new(helpVerb)}
+	return []verb{newServeVerb(), newDemoVerb(), new(nodeVerb), new(keygenVerb), new(statusVerb), new(explainVerb), new(versionVerb), new(helpVerb)}
 }
 
 // verbNamed finds a verb, nil when there is none of that name.

@@ -9,6 +9,9 @@
 // UnavailableError one that cannot answer for the moment, AnswerError any other
 // answer than the one asked for. An answer's text is in none of these errors.
 //
+// Document is what people are shown of /status. It is read leniently, so that a relay of
+// another release can be shown as well; Client.Status returns the answer itself.
+//
 // # What it never does
 //
 // It follows no redirect, uses no proxy and keeps no connection. It starts no
