@@ -28,6 +28,11 @@
 // their time, also while Cloudly is away, and packets of and to a member stop at
 // that instant.
 //
+// Packets that are larger than a member's path carries are cut. That a path has become
+// narrower is for the member to find out, whom the hub tells once a second while it sends
+// how large its datagrams are (docs/tunnel.md, section 7); QUIC here begins anew when the
+// member has moved.
+//
 // # What it never does
 //
 // It writes nothing to disk. It shows no key but its own public one, and nothing of

@@ -17,7 +17,7 @@ type metrics struct {
 	datagrams  *duty.By[tunnel.JoinResult, duty.Counter]
 
 	packets, bytes, echoes, early *duty.Counter
-	socketDropped                 *duty.Counter
+	socketDropped, narrowed       *duty.Counter
 }
 
 // joinResults is how many results there are of taking a datagram.
@@ -55,6 +55,8 @@ func (h *Hub) newMetrics() metrics {
 		echoes:     m.Counter("relay_hub_answered_echoes_total", "ICMP echo requests to the hub that were answered."),
 		socketDropped: m.Counter("relay_hub_socket_dropped_packets_total",
 			"UDP packets that the kernel dropped because the hub's socket had no room, looked at every second; always 0 where the system does not say."),
+		narrowed: m.Counter("relay_hub_narrowed_paths_total",
+			"Times QUIC began anew to measure the path to a member that had moved or whose path had become narrower."),
 		early: m.Counter("relay_hub_early_datagrams_total", "Datagrams that came before their connection was confirmed, and were dropped."),
 	}
 }

@@ -222,6 +222,9 @@ func (s *session) carry(e *entry, bufs *[2][]byte) (datagrams int) {
 			s.seat.traffic.toPackets.Add(1)
 			s.seat.traffic.toBytes.Add(uint64(len(e.packet)))
 			s.hub.metrics.relayed(e, len(e.packet))
+			if e.echo {
+				s.echoes.Add(1)
+			}
 			return datagrams
 		}
 		size, ok := tooLarge(err)

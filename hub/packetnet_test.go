@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -25,6 +26,7 @@ type packetNet struct {
 	seen    map[netip.AddrPort]netip.AddrPort // a socket's address, as others see it
 	behind  map[netip.AddrPort]netip.AddrPort // and back
 	port    uint16
+	df      syscall.RawConn // of a socket of the system, where QUIC is to search for larger packets; else nil
 }
 
 func newPacketNet() *packetNet {
@@ -115,8 +117,19 @@ func (n *packetNet) ListenPacket(_ context.Context, _, address string) (net.Pack
 	}
 	s := &memSocket{net: n, at: at, wake: make(chan struct{}, 1)}
 	n.sockets[at] = s
+	if n.df != nil {
+		return searchingSocket{s, n.df}, nil
+	}
 	return s, nil
 }
+
+// searchingSocket is a socket on which QUIC searches for larger packets.
+type searchingSocket struct {
+	*memSocket
+	df syscall.RawConn
+}
+
+func (s searchingSocket) SyscallConn() (syscall.RawConn, error) { return s.df, nil }
 
 // memSocket is one socket. One goroutine reads it at a time.
 type memSocket struct {

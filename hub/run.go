@@ -103,7 +103,7 @@ func (h *Hub) tend() {
 		if s := h.routes[i].Load(); s != nil {
 			s.joiner.Expire(now)
 			s.out.trim()
-			if s.measure() {
+			if changed := s.measure(); s.sends() || changed {
 				s.tellSize()
 			}
 		}

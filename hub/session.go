@@ -33,6 +33,10 @@ type session struct {
 	peerSize atomic.Int64 // what the member says that one to the hub holds; 0 for nothing
 	telling  atomic.Bool  // a message is being written on the stream
 
+	narrowings atomic.Uint64 // how often QUIC said less than before
+	echoes     atomic.Uint64 // answers among the packets to the member
+	size, sent int64         // what QUIC said, and packets relayed to the member, at the last look
+
 	ended  chan struct{} // closed when the session begins to end
 	ending sync.Once
 	why    atomic.Uint32 // the sessionEnd, once ended
@@ -74,16 +78,37 @@ func (s *session) over() bool {
 var oversize [1 << 16]byte
 
 // measure asks QUIC how much a datagram holds on the path as it is now: there is no
-// other way than to offer it one that never fits.
+// other way than to offer it one that never fits. QUIC itself takes nothing back but
+// where it begins anew, which is when the member has moved.
 func (s *session) measure() (changed bool) {
 	size, ok := tooLarge(s.conn.SendDatagram(oversize[:]))
-	return ok && s.limit.Swap(size) != size
+	if !ok {
+		return false
+	}
+	s.limit.Store(size)
+	before := s.size
+	s.size = size
+	if size < before {
+		s.narrowings.Add(1)
+		s.hub.metrics.narrowed.Inc()
+	}
+	return size != before
+}
+
+// sends reports whether packets of others have gone to the member since the last look
+// that may have been larger than every path carries. Only a look calls it. Answers do not
+// count: the member checks its path with them, because of what it is told.
+func (s *session) sends() bool {
+	before := s.sent
+	s.sent = int64(s.seat.traffic.toPackets.Load() - s.echoes.Load())
+	return s.sent != before && s.size > tunnel.SafeDatagram
 }
 
 // address is where the member's packets come from.
 func (s *session) address() net.Addr { return s.conn.RemoteAddr() }
 
-// tellSize tells the member how much a datagram to it holds. It does not wait: a
+// tellSize tells the member how much a datagram to it holds, which also makes it look
+// whether one does arrive. It does not wait: a
 // member that reads nothing costs one goroutine for controlWait, and its connection.
 func (s *session) tellSize() {
 	if !s.telling.CompareAndSwap(false, true) {

@@ -32,6 +32,8 @@ type Socket struct {
 	SendBuffer     int    `json:"sendBufferBytes"`
 	WantedBuffer   int    `json:"wantedBufferBytes"` // of each; a smaller one loses packets in a burst
 	DroppedPackets uint64 `json:"droppedPackets"`    // that came and had no room
+
+	dropping bool // some of them within the last minute
 }
 
 // Network is the network in force.
@@ -84,7 +86,8 @@ type Session struct {
 	RTTSeconds  float64 `json:"rttSeconds"`
 	QueuedBytes int     `json:"queuedBytes"`
 	QueueLimit  int     `json:"queueLimitBytes"`
-	LostParts   uint64  `json:"lostParts"` // of split packets, whose other part did not come
+	LostParts   uint64  `json:"lostParts"`  // of split packets, whose other part did not come
+	Narrowings  uint64  `json:"narrowings"` // times QUIC began anew to measure the path to it, which moved or became narrower
 }
 
 // Dropped is how many packets were dropped for one reason.
@@ -177,6 +180,7 @@ func (s *session) shown() *Session {
 		Lane: tunnel.LaneDatagram.String(), Since: s.since.UTC(), Seconds: time.Since(s.began).Seconds(),
 		ToSize: s.limit.Load(), FromSize: s.peerSize.Load(), RTTSeconds: s.conn.ConnectionStats().SmoothedRTT.Seconds(),
 		QueuedBytes: queued, QueueLimit: maxQueued, LostParts: joined.Expired + joined.Evicted,
+		Narrowings: s.narrowings.Load(),
 	}
 	if from, err := addrOf(s.address()); err == nil {
 		x.Address = from.String()

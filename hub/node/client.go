@@ -23,6 +23,7 @@ type Client struct {
 	log          *duty.Logger
 
 	traffic traffic
+	mark    echoMark // of the client's own echo requests
 	out, in *queue
 	mtu     atomic.Int64  // of the tunnel that is up, 0 while there is none
 	renewed chan struct{} // the credential was renewed; has room for one
@@ -49,6 +50,7 @@ func New(config Config) (*Client, error) {
 		listenPacket: config.ListenPacket,
 		onState:      config.OnState,
 		log:          config.Log,
+		mark:         newEchoMark(),
 		out:          newQueue(maxQueued),
 		in:           newQueue(maxQueued),
 		renewed:      make(chan struct{}, 1),

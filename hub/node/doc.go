@@ -11,9 +11,9 @@
 //     none but the first after a good tunnel is zero.
 //   - One connection at a time: the client never takes its own place at the hub.
 //   - A tunnel outlives a change of the machine's address, of its way to the hub and of a
-//     NAT between. The socket is bound to no address and stays the same for the life of a
-//     connection; the kernel chooses the source of each packet, the hub sees another
-//     address, validates it (RFC 9000 §9) and answers there. The node itself notices
+//     NAT between. The socket is bound to no address and stays the same until the
+//     path becomes narrower; the kernel chooses the source of each packet, the hub sees
+//     another address, validates it (RFC 9000 §9) and answers there. The node itself notices
 //     nothing, so an idle one is found at its new address with its next keepalive, within
 //     ten seconds. Packets that the machine has no way for are lost, and counted; only
 //     silence of 30 s ends the tunnel. Each attempt has a new socket.
@@ -21,7 +21,9 @@
 //     that is all that it may change (contract §7.4). The hub ends a membership; the node's
 //     clock never does.
 //   - No packet is dropped for its size: one that does not fit a datagram goes in two. The
-//     inner MTU is the hub's, and constant.
+//     inner MTU is the hub's, and constant. QUIC does not notice that a path becomes
+//     narrower, and loses what is too large; the client does within five seconds of traffic
+//     ([tunnel.PathCheck]), and moves to another port, at which both ends measure anew.
 //   - Whoever is slow, loses packets, by count: device and QUIC never wait for each other.
 //   - Nothing secret is shown by a status, a log line or an error.
 //
@@ -34,8 +36,8 @@
 // # Goroutines
 //
 // Run has one that reads the device and one that writes to it, for all of its life, and,
-// while a tunnel is up, one that sends datagrams, one that receives them and one that reads
-// the stream. Run's own goroutine writes on the stream, and calls OnState. All have ended
+// while a tunnel is up, one that sends datagrams, one that receives them, one that reads the
+// stream, one that sends what checks the path and one that moves the connection. Run's own goroutine writes on the stream, and calls OnState. All have ended
 // when Run returns.
 //
 // # Lock order

@@ -18,6 +18,14 @@ const (
 	// lookEvery is how often the size of the path and parts that wait are looked at.
 	lookEvery = time.Second
 
+	// moveWait bounds the proof that another port leads to the hub. QUIC tries it four
+	// times meanwhile.
+	moveWait = 3 * time.Second
+
+	// moveEvery is the least distance of two moves: the hub's QUIC gives up what it knows
+	// of a port when another one is used, and takes 5 s to do so where that did not last.
+	moveEvery = 10 * time.Second
+
 	// controlWait bounds the writing of one message on the stream.
 	controlWait = 5 * time.Second
 

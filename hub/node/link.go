@@ -23,6 +23,10 @@ type link struct {
 	joiner  *tunnel.Joiner
 	sender  sender
 
+	splitter tunnel.Splitter // of all that is sent here
+	checker  *checker
+	mover    *mover
+
 	limit   atomic.Int64 // bytes that a datagram to the hub holds
 	hubSize atomic.Int64 // bytes that the hub says a datagram to the node holds
 }
@@ -63,6 +67,8 @@ func (c *Client) attempt(ctx context.Context) event {
 		l.leave(tunnel.CloseDone)
 		return event{kind: ended, reason: DeviceRefused}
 	}
+	l.mover.from = transport
+	defer l.mover.close()
 	return l.keep(ctx)
 }
 
@@ -93,10 +99,11 @@ func (c *Client) handshake(ctx context.Context, conn *quic.Conn, credential Cred
 		return nil, context.Cause(ctx)
 	}
 	stream.SetDeadline(time.Time{})
-	l := &link{client: c, conn: conn, stream: stream, session: session}
+	l := &link{client: c, conn: conn, stream: stream, session: session, mover: newMover(c, conn, credential.Hub.Addr())}
 	mtu := int(session.Answer().InnerMTU)
 	l.joiner = tunnel.NewJoiner(mtu)
-	l.sender = sender{lane: conn, limit: &l.limit, traffic: &c.traffic}
+	l.sender = sender{lane: conn, limit: &l.limit, splitter: &l.splitter, traffic: &c.traffic}
+	l.checker = newChecker(l)
 	return l, nil
 }
 
@@ -129,6 +136,8 @@ func (l *link) keep(ctx context.Context) event {
 	workers.Go(func() { gone <- l.listen() })
 	workers.Go(func() { l.receive() })
 	workers.Go(func() { l.send() })
+	workers.Go(func() { l.checker.run() })
+	workers.Go(func() { l.mover.run() })
 	end := l.watch(ctx, gone)
 	l.conn.CloseWithError(tunnel.CloseDone.QUIC(), tunnel.CloseDone.String())
 	workers.Wait()
@@ -166,6 +175,7 @@ func (l *link) watch(ctx context.Context, gone <-chan event) event {
 		case now := <-ticker.C:
 			l.joiner.Expire(now)
 			l.measure()
+			l.checker.look(now)
 		}
 	}
 }
@@ -207,6 +217,7 @@ func (l *link) listen() event {
 		switch m := message.(type) {
 		case tunnel.Path:
 			l.hubSize.Store(int64(m.Size))
+			l.checker.told.Add(1)
 		case tunnel.Close:
 			return event{kind: ended, reason: reasonOfCode(m.Code), after: m.RetryAfter}
 		}

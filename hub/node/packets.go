@@ -96,7 +96,7 @@ type sender struct {
 	}
 	limit    *atomic.Int64 // bytes that a datagram holds, as QUIC said last
 	traffic  *traffic
-	splitter tunnel.Splitter
+	splitter *tunnel.Splitter
 	bufs     [2][]byte
 }
 
@@ -159,7 +159,11 @@ func (c *Client) take(joiner *tunnel.Joiner, datagram []byte, scratch *[tunnel.M
 	if result == tunnel.JoinJoined {
 		c.traffic.inJoined.Add(1)
 	}
-	if packet != nil && !c.in.push(packet) {
+	switch {
+	case packet == nil:
+	case c.mark.answers(packet):
+		c.traffic.echoes.Add(1)
+	case !c.in.push(packet):
 		c.traffic.drop(DropInQueueFull, 1)
 	}
 }

@@ -68,7 +68,7 @@ func TestSenderFitsThePath(t *testing.T) {
 			limit.Store(test.believe)
 			var count traffic
 			test.lane.keep = true
-			s := sender{lane: &test.lane, limit: &limit, traffic: &count}
+			s := sender{lane: &test.lane, limit: &limit, splitter: new(tunnel.Splitter), traffic: &count}
 			if alive := s.send(ipv4(test.packet)); alive != test.alive {
 				t.Errorf("alive %v", alive)
 			}
@@ -110,7 +110,7 @@ func TestPacketsAllocateNothing(t *testing.T) {
 	c.mtu.Store(tunnel.DefaultInnerMTU)
 	var limit atomic.Int64
 	limit.Store(1195)
-	s := sender{lane: &lane{limit: 1195}, limit: &limit, traffic: &c.traffic}
+	s := sender{lane: &lane{limit: 1195}, limit: &limit, splitter: new(tunnel.Splitter), traffic: &c.traffic}
 	packet, buf := ipv4(1400), make([]byte, tunnel.MaxInnerMTU)
 	out := func() {
 		c.offer(packet)

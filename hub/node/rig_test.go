@@ -85,7 +85,7 @@ func (r *rig) startHub(key tunnel.PrivateKey) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if r.hub, err = nodetest.Listen(socket, key); err != nil {
+	if r.hub, err = nodetest.Listen(socket.Conn(), key); err != nil {
 		r.t.Fatal(err)
 	}
 	r.hub.Admit(nodeKey.Public(), nodetest.Member{Control: control, Workload: workload})

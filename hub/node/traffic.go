@@ -49,7 +49,8 @@ type traffic struct {
 	dropped                        [dropEnd]atomic.Uint64
 	refused                        [256]atomic.Uint64 // by tunnel.JoinResult
 	expired, evicted               atomic.Uint64      // of the tunnels before this one
-	unsent                         atomic.Uint64
+	unsent, narrowings             atomic.Uint64
+	echoes                         atomic.Uint64 // of ours that the hub has answered
 	deviceErrors                   atomic.Uint64
 }
 
@@ -70,6 +71,10 @@ type Traffic struct {
 	PartsExpired uint64 `json:"partsExpired"` // whose other part did not come in time
 	PartsEvicted uint64 `json:"partsEvicted"` // whose place a newer one took
 
+	// Narrowings is how often the path to or from the hub was found to carry less than it
+	// had, and the tunnel moved to another port, so that QUIC measures it anew.
+	Narrowings uint64 `json:"narrowings"`
+
 	Unsent       uint64 `json:"unsent"`       // UDP datagrams that the machine had no way for
 	DeviceErrors uint64 `json:"deviceErrors"` // reads of the device that failed
 }
@@ -80,7 +85,8 @@ func (t *traffic) read() Traffic {
 		InPackets: t.inPackets.Load(), InBytes: t.inBytes.Load(), InJoined: t.inJoined.Load(),
 		Dropped: map[string]uint64{}, Refused: map[string]uint64{},
 		PartsExpired: t.expired.Load(), PartsEvicted: t.evicted.Load(),
-		Unsent: t.unsent.Load(), DeviceErrors: t.deviceErrors.Load(),
+		Narrowings: t.narrowings.Load(),
+		Unsent:     t.unsent.Load(), DeviceErrors: t.deviceErrors.Load(),
 	}
 	for d := range dropEnd {
 		r.Dropped[d.String()] = t.dropped[d].Load()

@@ -6,11 +6,13 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quic-go/quic-go"
 
 	"serve.zone/relay/contract"
+	"serve.zone/relay/hub/policy"
 	"serve.zone/relay/hub/tunnel"
 )
 
@@ -18,7 +20,7 @@ import (
 const AuthorityID = "runtime-network-authority/test"
 
 // HubAddress is every hub's address in the control prefix. A packet that a node sends there
-// comes back as it is.
+// comes back as it is, but for an echo request, which is answered.
 var HubAddress = netip.MustParseAddr("10.200.0.1")
 
 // A Member is who may connect.
@@ -218,6 +220,7 @@ type Session struct {
 	joiner   *tunnel.Joiner
 	splitter tunnel.Splitter
 	outlet   chan []byte
+	whole    atomic.Bool
 }
 
 // CloseWith tells the node why and closes the connection a moment later, as the hub does.
@@ -226,6 +229,9 @@ func (s *Session) CloseWith(code tunnel.CloseCode, after time.Duration) error {
 	time.AfterFunc(time.Second, func() { s.Conn.CloseWithError(code.QUIC(), code.String()) })
 	return err
 }
+
+// Whole has packets sent whole from now on where QUIC takes them.
+func (s *Session) Whole() { s.whole.Store(true) }
 
 // Drop closes the connection without a word on the stream.
 func (s *Session) Drop(code tunnel.CloseCode) { s.Conn.CloseWithError(code.QUIC(), code.String()) }
@@ -262,11 +268,30 @@ func (s *Session) receive(h *Hub) {
 		to := s
 		if destination := netip.AddrFrom4([4]byte(packet[16:])); destination != HubAddress {
 			to = h.to(destination)
+		} else if len(packet) >= 28 && packet[9] == 1 && packet[20] == 8 {
+			policy.AnswerEcho(packet)
 		}
 		if to != nil {
 			to.Send(packet)
 		}
 	}
+}
+
+// give hands a packet to QUIC, in two parts where a datagram does not hold it.
+func (s *Session) give(packet []byte, limit int, bufs *[2][]byte) error {
+	first, second, err := s.splitter.Split(packet, limit, bufs)
+	if err != nil {
+		return nil // it is dropped
+	}
+	err = s.Conn.SendDatagram(first)
+	var large *quic.DatagramTooLargeError
+	if errors.As(err, &large) {
+		return s.give(packet, min(limit-1, int(large.MaxDatagramPayloadSize)), bufs)
+	}
+	if err == nil && second != nil {
+		err = s.Conn.SendDatagram(second)
+	}
+	return err
 }
 
 // Send sends the node a packet, or drops it.
@@ -278,18 +303,17 @@ func (s *Session) Send(packet []byte) {
 }
 
 func (s *Session) send() {
-	limit := 1100 // less than the least that QUIC begins with
+	limit := 1100 // less than the least that QUIC begins with, until Whole
 	var bufs [2][]byte
 	for {
 		select {
 		case <-s.Conn.Context().Done():
 			return
 		case packet := <-s.outlet:
-			first, second, err := s.splitter.Split(packet, limit, &bufs)
-			if err != nil {
-				continue
+			if s.whole.Load() {
+				limit = tunnel.MaxInnerMTU
 			}
-			if s.Conn.SendDatagram(first) != nil || second != nil && s.Conn.SendDatagram(second) != nil {
+			if err := s.give(packet, limit, &bufs); err != nil {
 				return
 			}
 		}

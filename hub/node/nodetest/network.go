@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -29,6 +30,7 @@ type Network struct {
 	sent    map[[2]netip.AddrPort]int
 	fate    func(Flight) []time.Duration
 	port    uint16
+	df      syscall.RawConn // of a socket that stands for all, nil where QUIC is to search for no more
 }
 
 // NewNetwork returns a network that loses nothing.
@@ -48,6 +50,17 @@ func (n *Network) SetFate(fate func(Flight) []time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.fate = fate
+}
+
+// Searches has QUIC search for larger packets on sockets that are opened from now on, as it
+// does on those of the system. The caller keeps the socket open, whose option it is to send
+// nothing in fragments; nothing is sent on it.
+func (n *Network) Searches(socket syscall.Conn) error {
+	df, err := socket.SyscallConn()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.df = df
+	return err
 }
 
 // Rebind gives a socket another address in the eyes of all others, as a NAT does that has
@@ -92,9 +105,32 @@ func (n *Network) ListenPacket(machine netip.Addr) func(context.Context, string,
 		n.port++
 		at := netip.AddrPortFrom(machine, n.port)
 		n.mu.Unlock()
-		return n.Listen(at)
+		s, err := n.Listen(at)
+		if err != nil {
+			return nil, err
+		}
+		return s.Conn(), nil
 	}
 }
+
+// Conn returns the socket as QUIC takes it: one of a network that Searches shows that.
+func (s *Socket) Conn() net.PacketConn {
+	s.net.mu.Lock()
+	defer s.net.mu.Unlock()
+	if s.net.df == nil {
+		return s
+	}
+	return searching{s, s.net.df}
+}
+
+// searching is a socket on which QUIC searches for larger packets.
+type searching struct {
+	*Socket
+	df syscall.RawConn
+}
+
+// SyscallConn returns the socket that stands for this one.
+func (s searching) SyscallConn() (syscall.RawConn, error) { return s.df, nil }
 
 func (n *Network) send(from *Socket, to netip.AddrPort, b []byte) {
 	n.mu.Lock()
