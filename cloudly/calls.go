@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"serve.zone/relay/contract"
+	"serve.zone/relay/duty/failpoint"
 	"serve.zone/relay/typedsocket"
 )
 
@@ -31,7 +32,7 @@ func (s *Session) dial(a *attempt, before *typedsocket.Socket) mail {
 	}
 	sock, err := typedsocket.Connect(a.ctx, typedsocket.Dial{
 		URL: s.cfg.URL + s.cfg.SocketPath,
-		Net: s.cfg.Dial,
+		Net: failpoint.Dial(failpoint.CloudlyConnection, s.cfg.Dial),
 		TLS: s.secured(),
 		Config: typedsocket.Config{
 			Peer:          Name,
@@ -142,6 +143,7 @@ func (s *Session) sendRegistration(a *attempt, request contract.RelayRegistratio
 		return failed(err, registrationRefused, registrationUnanswered)
 	}
 	defer answer.Release()
+	failpoint.Reach(failpoint.RegistrationAnswered)
 	if m := judged(s.cfg.Offer, answer.Response(), registrationUnanswered); m != nil {
 		// Cloudly has accepted, whatever we think of its offer.
 		m.used = true

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"serve.zone/relay/contract"
+	"serve.zone/relay/duty/failpoint"
 	"serve.zone/relay/duty/field"
 	"serve.zone/relay/typedsocket"
 )
@@ -20,6 +21,7 @@ type reception struct {
 
 // ServeRequest is called by the socket's reader.
 func (h *reception) ServeRequest(r *typedsocket.Request) {
+	failpoint.Reach(failpoint.CloudlyRequestRead)
 	if r.Method() != h.s.cfg.Methods.PushConfiguration {
 		h.a.gate.serve(r)
 		return

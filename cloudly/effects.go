@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"serve.zone/relay/contract"
+	"serve.zone/relay/duty/failpoint"
 	"serve.zone/relay/duty/field"
 	"serve.zone/relay/typedsocket"
 )
@@ -161,6 +162,7 @@ func (s *Session) endCustody(name contract.RefusalName) {
 
 // lost tells that the session is over.
 func (s *Session) lost(m *mail) {
+	failpoint.Reach(failpoint.LossSeen)
 	s.metrics.lost.Inc()
 	why := &LostError{Reason: reasonOf(m), Cause: m.err}
 	if hook := s.cfg.Hooks.OnLost; hook != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"serve.zone/relay/contract"
+	"serve.zone/relay/duty/failpoint"
 	"serve.zone/relay/duty/field"
 	"serve.zone/relay/typedsocket"
 )
@@ -98,6 +99,7 @@ func (e *Escrow) push(ctx context.Context, p *push) (answer []byte, err error) {
 	body := contract.ApplyDNSLeaseRenewalRequest{
 		Session: p.binding.Session.Received, Signed: contract.SignedDNSLeaseRenewal{Received: p.signed},
 	}.AppendJSON(nil)
+	failpoint.Reach(failpoint.RenewalDue)
 	return e.cfg.Push(ctx, p.binding, body)
 }
 

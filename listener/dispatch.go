@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"serve.zone/relay/contract"
+	"serve.zone/relay/duty/failpoint"
 	"serve.zone/relay/typedsocket"
 )
 
@@ -11,6 +12,7 @@ import (
 // It is called by the socket's only reader.
 func (c *Conn) ServeRequest(r *typedsocket.Request) {
 	<-c.ready
+	failpoint.Reach(failpoint.NodeRequestRead)
 	l, role, method := c.l, c.currentRole(), r.Method()
 	route := l.routes[role][method]
 	switch {

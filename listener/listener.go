@@ -14,6 +14,7 @@ import (
 
 	"serve.zone/relay/duty"
 	"serve.zone/relay/duty/endpoint"
+	"serve.zone/relay/duty/failpoint"
 	"serve.zone/relay/duty/field"
 	"serve.zone/relay/typedsocket"
 )
@@ -71,7 +72,7 @@ func (l *Listener) Bind(ctx context.Context) error {
 	if !ready {
 		return errNotStarting
 	}
-	listener, err := l.cfg.Listen(ctx, "tcp4", l.cfg.Address.String())
+	listener, err := failpoint.Listen(failpoint.NodeConnection, l.cfg.Listen)(ctx, "tcp4", l.cfg.Address.String())
 	if err == nil {
 		if err = l.bind(listener); err != nil {
 			listener.Close()

@@ -53,7 +53,7 @@ func Main(m *testing.M, tags ...string) {
 // that outlives a test: linking takes seconds, under the race detector more.
 var built struct {
 	once  sync.Once
-	owned bool   // Main will remove dir; set before any test runs
+	owned bool // Main will remove dir; set before any test runs
 	tags  []string
 	dir   string // "" when nothing was built
 	path  string
