@@ -76,7 +76,7 @@ func TestTheLoopsAroundQUICAllocateNothing(t *testing.T) {
 			cut  bool    // into two datagrams, on both ways
 			most float64 // a packet; the pool of joined ones loses some where races are looked for
 		}{{1000, false, 0.05}, {1400, true, 0.5}} {
-			const packets = 1000
+			const packets = 400
 			joined := r.metrics.datagrams.Of(tunnel.JoinJoined).Value()
 			carry(100, test.size)
 			before := oursAllocated()

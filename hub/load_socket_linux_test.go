@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -66,7 +67,7 @@ func TestTheKernelsDropsAreCounted(t *testing.T) {
 	const sent = 200
 	flood(t, socket.LocalAddr(), sent)
 	want := uint64(sent - readAll(t, socket))
-	if s := w.look(&counted); s.DroppedPackets != want || counted.Value() != want || want == 0 {
+	if s := w.look(&counted); s.DroppedPackets != want || counted.Value() != want || want == 0 || !s.dropping {
 		t.Errorf("%d were dropped; shown %+v, counted %d", want, s, counted.Value())
 	}
 	w.mu.Lock()
@@ -133,6 +134,39 @@ func TestSmallBuffersAreAdvice(t *testing.T) {
 			t.Errorf("%d and %d bytes: %q, want %q", test.receive, test.send, got, test.want)
 		}
 	}
+}
+
+// Drops are advice for a minute, also where the buffers are as large as can be.
+func TestDropsAreAdviceForAWhile(t *testing.T) {
+	const dropped = 7
+	for _, test := range []struct {
+		ago  time.Duration
+		want string
+	}{{0, "socket-overrun"}, {recently - time.Second, "socket-overrun"}, {recently, ""}} {
+		w := socketWatch{conn: closedConn(t), known: true, dropped: dropped, at: time.Now().Add(-test.ago),
+			last: kernelSocket{receive: wantedBuffer, send: wantedBuffer, dropped: dropped}}
+		var counted duty.Counter
+		check := duty.Check{State: duty.OK}
+		w.look(&counted).judge(&check)
+		if check.Reason != test.want || (check.State == duty.Failing) != (test.want != "") {
+			t.Errorf("%v ago: %v %s", test.ago, check.State, check.Reason)
+		}
+	}
+}
+
+// closedConn is a socket that says nothing any more.
+func closedConn(t *testing.T) syscall.RawConn {
+	t.Helper()
+	socket, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := socket.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket.Close()
+	return conn
 }
 
 // adviceOf is what the check of the socket says.

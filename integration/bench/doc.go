@@ -7,9 +7,9 @@
 //
 //	go test -run '^$' -bench . -benchtime 1x ./integration/bench
 //
-// BenchmarkLoad and BenchmarkLoadReconnect drive the built relay with 256 nodes;
-// RELAY_BINARY names another one. The rest measures the carrier, in roles of this
-// test binary.
+// BenchmarkLoad and BenchmarkLoadReconnect drive the built relay with 256 nodes, and
+// those that begin with Hub its VPN hub with up to 256 members; RELAY_BINARY names
+// another one. The rest measures the carrier, in roles of this test binary.
 //
 // Its tests are of its own arithmetic: speed is never asserted.
 package bench
