@@ -39,7 +39,7 @@ func TestAClonedKeyIsNamedAndHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const changes = 4
+	const changes = 3
 	turnedAway := 0
 	for changed := 0; changed < changes; {
 		p, err := clone()

@@ -21,7 +21,10 @@ import (
 const (
 	// floodSources is how many addresses, of a neighbourhood each, a flood comes from:
 	// more than there are places for connections that are half open.
-	floodSources = 400
+	floodSources = 320
+	// floodPause is how long one of them pauses that was refused or closed. All of them
+	// keep a machine busy that is no other's meanwhile.
+	floodPause = 500 * time.Millisecond
 	// halfOpen is how many places there are (design §5.1).
 	halfOpen = 256
 	// floodMemory is what a flood may cost of the heap: 256 connections at less than
@@ -38,7 +41,7 @@ type flood struct {
 // floods begins a flood on the hub, by somebody who has the credential of node n: half a
 // ClientHello, QUIC without a stream, a stream without a message, a first message that is
 // never followed up, one of a stranger, and datagrams that are nothing. Whoever is refused
-// or closed comes again at once.
+// or closed comes again.
 func (c *cluster) floods(n int) *flood {
 	c.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -73,6 +76,10 @@ func (c *cluster) floods(n int) *flood {
 				}
 				if p != nil {
 					p.close()
+				}
+				select {
+				case <-time.After(floodPause):
+				case <-ctx.Done():
 				}
 			}
 		})
@@ -158,7 +165,7 @@ func TestAFloodOfHalfHandshakesKeepsNobodyOut(t *testing.T) {
 	defer socket.Close()
 	c.datagrams(a, 1, "packets to pass in a flood", arrived(socket))
 	var most, heap float64
-	goesOn := c.ends("displaced", 500)
+	goesOn := c.ends("displaced", 100)
 	c.Eventually("the flood to go on", func() error {
 		now := c.Metrics()
 		most = max(most, now["relay_hub_half_open_connections"])

@@ -126,6 +126,8 @@ const (
 	// slowLine is the time that each datagram takes to a member whose queues at the hub
 	// are full.
 	slowLine = 500 * time.Microsecond
+	// fast is the pause between packets: more come than a slow line carries.
+	fast = 100 * time.Microsecond
 )
 
 // R60, design §5.4: of the packets that a network forbids not one leaves the hub behind the
@@ -142,7 +144,7 @@ func TestR60_NothingForbiddenLeavesBehindTheAnswer(t *testing.T) {
 	members := []*watched{c.watch(0), c.watch(1)}
 	third := c.dial(2)
 	for n, w := range members {
-		c.sends(w.peer, 0, full(n, 1-n))
+		c.sends(w.peer, fast, full(n, 1-n))
 		c.sends(third, time.Millisecond, full(2, n))
 	}
 	applying := 0
@@ -196,7 +198,7 @@ func TestR20_NothingLeavesBehindTheEndOfCustody(t *testing.T) {
 			if end%3 == n {
 				w.tap.pace.Store(int64(slowLine))
 			}
-			flows = append(flows, c.sends(w.peer, 0, full(n, 1-n)))
+			flows = append(flows, c.sends(w.peer, fast, full(n, 1-n)))
 		}
 		for n, w := range members {
 			c.wantFrom("packets to "+name(n), w, 1-n, passing)

@@ -45,9 +45,9 @@ type numbered struct {
 	Pad  string `json:"pad,omitempty"`
 }
 
-// notReady is what nodes and Cloudly are told in place of an answer while one of them is
-// away or not the one that registered. "refused by the peer" begins what the simulated
-// peers say of a session that another has just taken the place of.
+// What nodes and Cloudly are told in place of an answer while one of them is away, or is
+// not the one that registered last. What begins with "refused" the simulated peers say of
+// a session that another has just taken the place of.
 var (
 	toldNodes = []string{
 		string(contract.RelayNotReady), string(contract.RelayNodeSessionNotCurrent), string(contract.RelayOverloaded),
