@@ -18,6 +18,9 @@ const (
 	echoRequest = 8
 	echoReply   = 0
 	echoTTL     = 64
+
+	// leastEcho holds all of a request: its size may have changed since it was due.
+	leastEcho = markAt + len(echoMark{}) + 1
 )
 
 // echoMark tells the answers to this client's own echo requests from those to requests of
@@ -29,14 +32,19 @@ func newEchoMark() (m echoMark) {
 	return m
 }
 
-// answers reports whether a packet is the hub's answer to one of the client's requests.
-func (m *echoMark) answers(packet []byte) bool {
-	return packet[9] == icmp && len(packet) >= markAt+len(m) && packet[icmpAt] == echoReply &&
-		echoMark(packet[markAt:markAt+len(m)]) == *m
+// answers reports whether a packet is the hub's answer to one of the client's requests, and
+// for which way that was.
+func (m *echoMark) answers(packet []byte) (of way, ok bool) {
+	end := markAt + len(m)
+	if packet[9] != icmp || len(packet) <= end || packet[icmpAt] != echoReply || echoMark(packet[markAt:end]) != *m {
+		return 0, false
+	}
+	of = way(packet[end])
+	return of, of < ways
 }
 
-// request makes an echo request of a size, in place.
-func (m *echoMark) request(packet []byte, from, to [4]byte) {
+// request makes an echo request for a way, as large as the packet, in place.
+func (m *echoMark) request(packet []byte, of way, from, to [4]byte) {
 	clear(packet)
 	packet[0], packet[8], packet[9] = 0x45, echoTTL, icmp
 	binary.BigEndian.PutUint16(packet[2:], uint16(len(packet)))
@@ -45,6 +53,7 @@ func (m *echoMark) request(packet []byte, from, to [4]byte) {
 	binary.BigEndian.PutUint16(packet[10:], checksum(packet[:icmpAt]))
 	packet[icmpAt] = echoRequest
 	copy(packet[markAt:], m[:])
+	packet[markAt+len(m)] = byte(of)
 	binary.BigEndian.PutUint16(packet[icmpAt+2:], checksum(packet[icmpAt:]))
 }
 
@@ -63,23 +72,42 @@ func checksum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// checker sends the hub packets as large as the path is believed to carry, and has the
+// way is one direction of the path. Each end has found a size of its own, and what is
+// larger goes in two parts: a packet of the one size comes whole in its direction alone.
+type way uint8
+
+const (
+	wayOut way = iota // to the hub
+	wayIn             // from the hub
+	ways
+)
+
+// checker sends the hub packets as large as each way is believed to carry, and has the
 // connection moved when no answer comes any more (tunnel.PathCheck).
 type checker struct {
 	link *link
-	told atomic.Uint64 // times that the hub said how much its datagrams hold
-	due  chan int      // echoes to ask for; has room for one
+	told atomic.Uint64  // times that the hub said how much its datagrams hold
+	due  chan [ways]int // echoes to ask for; has room for one
 
-	check tunnel.PathCheck // as what follows, of the goroutine that looks
-	seen  uint64           // packets and the like that had passed at the last look
+	checks [ways]tunnel.PathCheck // as what follows, of the goroutine that looks
+	seen   uint64                 // packets and the like that had passed at the last look
 }
 
-func newChecker(l *link) *checker { return &checker{link: l, due: make(chan int, 1)} }
+func newChecker(l *link) *checker { return &checker{link: l, due: make(chan [ways]int, 1)} }
 
-// size is that of the largest packet that goes whole in either direction.
-func (k *checker) size() int {
+// size is that of the largest packet that goes whole that way; 0 where that is the other
+// way's size too, whose echoes check both.
+func (k *checker) size(of way) int {
 	l := k.link
-	return int(min(int64(l.session.Answer().InnerMTU), max(l.limit.Load(), l.hubSize.Load())))
+	mtu := int64(l.session.Answer().InnerMTU)
+	out, in := min(mtu, l.limit.Load()), min(mtu, l.hubSize.Load())
+	switch {
+	case of == wayOut:
+		return int(out)
+	case in == out:
+		return 0
+	}
+	return int(in)
 }
 
 // look does what is due. It does not wait.
@@ -88,15 +116,20 @@ func (k *checker) look(now time.Time) {
 	passed := t.outPackets.Load() + t.inPackets.Load() + k.told.Load()
 	active := passed != k.seen
 	k.seen = passed
-	echoes, narrower := k.check.Look(now, k.size(), active, t.echoes.Load())
-	if narrower {
-		k.link.mover.ask()
-	}
-	if echoes > 0 {
-		select {
-		case k.due <- echoes:
-		default: // QUIC takes none: those before wait still
+	var due [ways]int
+	for of := range ways {
+		echoes, narrower := k.checks[of].Look(now, k.size(of), active, t.echoes[of].Load())
+		if narrower {
+			k.link.mover.ask()
 		}
+		due[of] = echoes
+	}
+	if due == ([ways]int{}) {
+		return
+	}
+	select {
+	case k.due <- due:
+	default: // QUIC takes none: those before wait still
 	}
 }
 
@@ -109,12 +142,14 @@ func (k *checker) run() {
 	own := sender{lane: l.conn, limit: &l.limit, splitter: &l.splitter, traffic: new(traffic)}
 	for {
 		select {
-		case echoes := <-k.due:
-			packet := room[:k.size()]
-			l.client.mark.request(packet, answer.ControlAddress.Addr().As4(), answer.HubAddress.As4())
-			for range echoes {
-				if !own.send(packet) {
-					return
+		case due := <-k.due:
+			for of, echoes := range due {
+				packet := room[:max(k.size(way(of)), leastEcho)]
+				l.client.mark.request(packet, way(of), answer.ControlAddress.Addr().As4(), answer.HubAddress.As4())
+				for range echoes {
+					if !own.send(packet) {
+						return
+					}
 				}
 			}
 		case <-l.conn.Context().Done():

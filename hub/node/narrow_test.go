@@ -57,24 +57,50 @@ func newNarrowRig(t *testing.T, socket *net.UDPConn) *narrowRig {
 	r.run(credential())
 	r.session = r.rig.session()
 	r.full()
-	r.session.Whole()
 	return r
 }
 
-// full waits until QUIC has found that a datagram to the hub, and by then one from it,
-// holds a packet of the inner MTU.
+// full waits until QUIC has found that a datagram to the hub holds a packet of the inner
+// MTU.
 func (r *narrowRig) full() {
 	r.t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; {
+	end := time.Now().Add(time.Minute)
+	for s := r.client.Status().Tunnel; s == nil || s.DatagramOut < 1400; s = r.client.Status().Tunnel {
+		if time.Now().After(end) {
+			r.t.Fatalf("datagrams hold %+v", s)
+		}
 		r.echo(1400, time.Second)
 		time.Sleep(time.Second)
-		if s := r.client.Status().Tunnel; s != nil && s.DatagramOut >= 1400 {
-			return
-		}
-		if time.Now().After(end) {
-			r.t.Fatalf("datagrams hold %+v", r.client.Status().Tunnel)
-		}
 	}
+	r.session.Whole()
+}
+
+// fullBack has the hub tell the node the largest packet that comes whole from there, and
+// returns its size. QUIC's search does not end at one size each time, and now and then, in
+// fake time, it does not begin: then the node is let dial again.
+func (r *narrowRig) fullBack() int {
+	r.t.Helper()
+	for range 10 {
+		for range 20 {
+			for size := 1400; size > 1300; size-- {
+				joined := r.client.Status().Traffic.InJoined
+				r.echo(size, time.Second)
+				if r.client.Status().Traffic.InJoined > joined {
+					continue
+				}
+				if err := r.session.Tell(size); err != nil {
+					r.t.Fatal(err)
+				}
+				return size
+			}
+			time.Sleep(time.Second)
+		}
+		r.session.Drop(tunnel.CloseDraining)
+		r.session = r.rig.session()
+		r.full()
+	}
+	r.t.Fatal("the hub finds no larger packets")
+	return 0
 }
 
 // B131: a path that has become narrower, to the hub, from it or both, carries full packets
@@ -89,19 +115,24 @@ func TestB131_ThePathNarrows(t *testing.T) {
 		"from the hub": {func(r *narrowRig, to int64) { r.back.Store(to) }, []int64{1252}},
 		"both ways":    {both, []int64{1252}},
 		"to the least": {both, []int64{tunnel.PacketSize}},
-		"in steps":     {both, []int64{1425, 1390, 1340, 1252}},
+		"in steps":     {both, []int64{1425, 1360, 1252}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			socket := searching(t)
 			synctest.Test(t, func(t *testing.T) {
 				r := newNarrowRig(t, socket)
+				back := 1400
+				if name == "from the hub" {
+					back = r.fullBack()
+				}
+				tunnels := r.client.Status().Tunnels
 				for n, to := range test.steps {
-					largest := min(1400, r.client.Status().Tunnel.DatagramOut) // that goes whole
+					largest := min(back, r.client.Status().Tunnel.DatagramOut) // that goes whole
 					test.narrow(r, to)
 					lost := r.lost.Load()
 					r.echo(largest, 5*time.Second)
 					s := r.client.Status()
-					if r.lost.Load() == lost || s.Traffic.Narrowings != uint64(n+1) || s.Tunnels != 1 || len(r.net.Sockets()) != 3 {
+					if r.lost.Load() == lost || s.Traffic.Narrowings != uint64(n+1) || s.Tunnels != tunnels || len(r.net.Sockets()) != 3 {
 						t.Fatalf("at %d bytes: %+v of %+v, sockets %v, %d packets were too large", to, s.Traffic, s.Tunnel, r.net.Sockets(), r.lost.Load()-lost)
 					}
 					time.Sleep(20 * time.Second) // longer than moves are apart

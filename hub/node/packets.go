@@ -159,11 +159,12 @@ func (c *Client) take(joiner *tunnel.Joiner, datagram []byte, scratch *[tunnel.M
 	if result == tunnel.JoinJoined {
 		c.traffic.inJoined.Add(1)
 	}
-	switch {
-	case packet == nil:
-	case c.mark.answers(packet):
-		c.traffic.echoes.Add(1)
-	case !c.in.push(packet):
+	if packet == nil {
+		return
+	}
+	if of, ok := c.mark.answers(packet); ok {
+		c.traffic.echoes[of].Add(1)
+	} else if !c.in.push(packet) {
 		c.traffic.drop(DropInQueueFull, 1)
 	}
 }

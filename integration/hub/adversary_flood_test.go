@@ -22,8 +22,8 @@ const (
 	// floodSources is how many addresses, of a neighbourhood each, a flood comes from:
 	// more than there are places for connections that are half open.
 	floodSources = 320
-	// floodPause is how long one of them pauses that was refused or closed. All of them
-	// keep a machine busy that is no other's meanwhile.
+	// floodPause is how long one of them pauses that was refused or had to go. Without it
+	// they would keep this machine busy with themselves.
 	floodPause = 500 * time.Millisecond
 	// halfOpen is how many places there are (design §5.1).
 	halfOpen = 256
@@ -74,8 +74,15 @@ func (c *cluster) floods(n int) *flood {
 					case <-ctx.Done():
 					}
 				}
+				var end error
 				if p != nil {
+					if end = err; p.conn != nil {
+						end = context.Cause(p.conn.Context())
+					}
 					p.close()
+				}
+				if code, ok := tunnel.PeerClose(end); ok && code == tunnel.CloseTimeout || tunnel.CloseCodeFor(end) == tunnel.CloseTimeout {
+					continue // his place is free, and he wants it again
 				}
 				select {
 				case <-time.After(floodPause):

@@ -233,6 +233,11 @@ func (s *Session) CloseWith(code tunnel.CloseCode, after time.Duration) error {
 // Whole has packets sent whole from now on where QUIC takes them.
 func (s *Session) Whole() { s.whole.Store(true) }
 
+// Tell tells the node how much a datagram to it holds, as the hub does.
+func (s *Session) Tell(size int) error {
+	return tunnel.WriteMessage(s.Stream, tunnel.Path{Lane: tunnel.LaneDatagram, Size: uint16(size)})
+}
+
 // Drop closes the connection without a word on the stream.
 func (s *Session) Drop(code tunnel.CloseCode) { s.Conn.CloseWithError(code.QUIC(), code.String()) }
 
