@@ -92,7 +92,7 @@ var paths = []mutant{
 `,
 		new: `	return 0
 `,
-		in:  "hub/node", red: "TestB131_ThePathNarrows"},
+		in: "hub/node", red: "TestB131_ThePathNarrows"},
 	{does: `tells a member its size once`, file: "hub/run.go",
 		old: `changed := s.measure(); s.sends() || changed`,
 		new: `s.measure()`,
