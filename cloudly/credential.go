@@ -2,12 +2,10 @@ package cloudly
 
 import (
 	"errors"
-	"io"
 	"io/fs"
-	"os"
-	"syscall"
 
 	"serve.zone/relay/contract"
+	"serve.zone/relay/duty/secretfile"
 )
 
 // CredentialSource is where the bearer comes from. Read returns a copy that the
@@ -55,31 +53,20 @@ type CredentialFile string
 
 // Read implements CredentialSource.
 func (path CredentialFile) Read() (contract.Secret, error) {
-	// A pipe without a writer must not hold the open.
-	file, err := os.OpenFile(string(path), os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &CredentialError{CredentialMissing, err}
-	}
-	if err != nil {
-		return nil, &CredentialError{CredentialUnreadable, err}
-	}
-	defer file.Close()
-	about, err := file.Stat()
+	content, err := secretfile.Read(string(path), maximumCredentialBytes)
 	switch {
-	case err != nil:
-		return nil, &CredentialError{CredentialUnreadable, err}
-	case !about.Mode().IsRegular():
+	case err == nil:
+		return judgeCredential(content)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &CredentialError{CredentialMissing, err}
+	case errors.Is(err, secretfile.ErrNotAFile):
 		return nil, &CredentialError{CredentialNotAFile, nil}
-	case about.Mode().Perm()&0o077 != 0:
+	case errors.Is(err, secretfile.ErrTooOpen):
 		return nil, &CredentialError{CredentialMode, nil}
+	case errors.Is(err, secretfile.ErrTooLong):
+		return nil, &CredentialError{CredentialShape, nil}
 	}
-	content := make([]byte, maximumCredentialBytes+1)
-	n, err := io.ReadFull(file, content)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		clear(content)
-		return nil, &CredentialError{CredentialUnreadable, err}
-	}
-	return judgeCredential(content[:n])
+	return nil, &CredentialError{CredentialUnreadable, err}
 }
 
 // judgeCredential returns the bearer, or zeroes what it was given.

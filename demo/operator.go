@@ -54,14 +54,9 @@ type document struct {
 			} `json:"ingresses"`
 		} `json:"ingress"`
 		Hub struct {
-			Bound   string `json:"bound"`
-			Network *struct {
-				Revision int64  `json:"revision"`
-				State    string `json:"state"`
-				Members  int    `json:"members"`
-				Grants   int    `json:"grants"`
-			} `json:"network"`
-			Members []hubMember `json:"members"`
+			Bound   string          `json:"bound"`
+			Network *networkInForce `json:"network"`
+			Members []hubMember     `json:"members"`
 		} `json:"hub"`
 		Listener struct {
 			Address string `json:"address"`
@@ -95,6 +90,14 @@ type leasedNode struct {
 	Acknowledged *struct {
 		Sequence int64 `json:"sequence"`
 	} `json:"acknowledged"`
+}
+
+// networkInForce is what the hub shows of the network that it enforces.
+type networkInForce struct {
+	Revision int64  `json:"revision"`
+	State    string `json:"state"`
+	Members  int    `json:"members"`
+	Grants   int    `json:"grants"`
 }
 
 // hubMember is a member of the network.

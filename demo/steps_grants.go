@@ -18,15 +18,10 @@ func (c *cluster) granted(ctx context.Context, e *evidence) error {
 	if err != nil {
 		return err
 	}
-	n := d.Duties.Hub.Network
-	if n == nil {
-		return mismatch("a network in force", "none")
-	}
-	allowed, err := c.allowed()
+	n, err := c.inForce(e, d)
 	if err != nil {
 		return err
 	}
-	e.add(cloudlyName, "pushed a network that allows "+allowed, "grants", allowed)
 	e.add(fromStatus, fmt.Sprintf("revision %d of it is in force: %s", n.Revision, count(n.Grants, "grant")), "revision", n.Revision, "grants", n.Grants)
 	if err := c.downloaded(ctx, e, m); err != nil {
 		return err

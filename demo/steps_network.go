@@ -79,15 +79,10 @@ func (c *cluster) join(ctx context.Context, e *evidence) error {
 	if err != nil {
 		return err
 	}
-	n := d.Duties.Hub.Network
-	if n == nil {
-		return mismatch("a network in force", "none")
-	}
-	allowed, err := c.allowed()
+	n, err := c.inForce(e, d)
 	if err != nil {
 		return err
 	}
-	e.add(cloudlyName, "pushed a network that allows "+allowed, "grants", allowed)
 	e.add(fromStatus, fmt.Sprintf("revision %d of it is in force: %s, %s", n.Revision, count(n.Members, "member"), count(n.Grants, "grant")),
 		"revision", n.Revision, "state", n.State, "members", n.Members, "grants", n.Grants)
 	for _, m := range c.nodes {
@@ -100,6 +95,21 @@ func (c *cluster) join(ctx context.Context, e *evidence) error {
 			"control", t.ControlAddress.Addr(), "workload", m.address, "rttSeconds", x.Session.RTTSeconds, "lane", x.Session.Lane)
 	}
 	return nil
+}
+
+// inForce returns the network that the relay shows, and says what the one allows that
+// Cloudly pushed.
+func (c *cluster) inForce(e *evidence, d document) (*networkInForce, error) {
+	n := d.Duties.Hub.Network
+	if n == nil {
+		return nil, mismatch("a network in force", "none")
+	}
+	allowed, err := c.allowed()
+	if err != nil {
+		return nil, err
+	}
+	e.add(cloudlyName, "pushed a network that allows "+allowed, "grants", allowed)
+	return n, nil
 }
 
 // allowed lists the grants of the network that Cloudly pushed last, by its record.

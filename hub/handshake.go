@@ -38,7 +38,7 @@ func (h *Hub) serve(conn *quic.Conn) {
 
 	var s *session
 	var control *tunnel.Control
-	how, node := endDisplaced, ""
+	how, node := endGone, "" // where its connection has ended already
 	if h.hold(p, conn) {
 		s, control, how, node = h.shake(conn, p)
 	}

@@ -22,13 +22,11 @@ import (
 // whatever is said on the stream and in datagrams: with his own certificate, which no node
 // verifies.
 type between struct {
-	at        netip.AddrPort
-	transport *quic.Transport
-	listener  *quic.Listener
-	upstream  netip.AddrPort
-	ctx       context.Context
-	cancel    context.CancelFunc
-	all       sync.WaitGroup
+	impostor
+	upstream netip.AddrPort
+	ctx      context.Context
+	cancel   context.CancelFunc
+	all      sync.WaitGroup
 
 	mu      sync.Mutex
 	conns   int
@@ -36,26 +34,45 @@ type between struct {
 	fromHub []byte
 }
 
-// stands puts somebody between nodes and a hub at an address.
-func stands(t *testing.T, upstream netip.AddrPort) *between {
+// impostor listens as a hub does, under a key that is no hub's.
+type impostor struct {
+	at        netip.AddrPort
+	key       tunnel.PrivateKey
+	socket    net.PacketConn
+	transport *quic.Transport
+	listener  *quic.Listener
+}
+
+func impersonate(t *testing.T) (i impostor) {
 	t.Helper()
-	socket, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	certificate, err := tunnel.NewCertificate()
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := tunnel.GeneratePrivateKey(zeros{})
-	if err != nil {
+	if i.key, err = tunnel.GeneratePrivateKey(zeros{}); err != nil {
 		t.Fatal(err)
 	}
-	b := &between{at: socket.LocalAddr().(*net.UDPAddr).AddrPort(), transport: tunnel.HubTransport(socket, own), upstream: upstream}
+	if i.socket, err = net.ListenPacket("udp4", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	i.at, i.transport = i.socket.LocalAddr().(*net.UDPAddr).AddrPort(), tunnel.HubTransport(i.socket, i.key)
+	if i.listener, err = i.transport.Listen(tunnel.HubTLS(certificate, nil), tunnel.HubQUIC()); err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func (i *impostor) close() {
+	i.listener.Close()
+	i.transport.Close()
+	i.socket.Close()
+}
+
+// stands puts somebody between nodes and a hub at an address.
+func stands(t *testing.T, upstream netip.AddrPort) *between {
+	t.Helper()
+	b := &between{impostor: impersonate(t), upstream: upstream}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	if b.listener, err = b.transport.Listen(tunnel.HubTLS(certificate, nil), tunnel.HubQUIC()); err != nil {
-		t.Fatal(err)
-	}
 	b.all.Go(func() {
 		for {
 			conn, err := b.listener.Accept(b.ctx)
@@ -67,9 +84,7 @@ func stands(t *testing.T, upstream netip.AddrPort) *between {
 	})
 	t.Cleanup(func() {
 		b.cancel()
-		b.listener.Close()
-		b.transport.Close()
-		socket.Close()
+		b.close()
 		b.all.Wait()
 	})
 	return b
@@ -255,35 +270,17 @@ func (c *cluster) client(n int, to netip.AddrPort) *node.Client {
 // him.
 func TestWhoeverEndsTLSOnTheWayPassesWhatIsNotBound(t *testing.T) {
 	t.Parallel()
-	socket, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := tunnel.NewCertificate()
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := tunnel.GeneratePrivateKey(zeros{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport := tunnel.HubTransport(socket, key)
-	listener, err := transport.Listen(tunnel.HubTLS(certificate, nil), tunnel.HubQUIC())
-	if err != nil {
-		t.Fatal(err)
-	}
+	end := impersonate(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	taken := make(chan error, 1)
-	go func() { taken <- takeUnbound(ctx, listener, key) }()
+	go func() { taken <- takeUnbound(ctx, end.listener, end.key) }()
 	t.Cleanup(func() {
 		cancel()
-		listener.Close()
-		transport.Close()
-		socket.Close()
+		end.close()
 	})
-	way := stands(t, socket.LocalAddr().(*net.UDPAddr).AddrPort())
+	way := stands(t, end.at)
 	p, err := dialPeer(ctx, dialling{
-		key: key, hub: key.Public(), authority: authority, from: "127.0.0.1:0", to: way.at, config: tunnel.NodeQUIC(), export: unbound,
+		key: end.key, hub: end.key.Public(), authority: authority, from: "127.0.0.1:0", to: way.at, config: tunnel.NodeQUIC(), export: unbound,
 		offer: tunnel.Offer{Versions: []uint8{tunnel.Version}, InnerMTU: tunnel.MaxInnerMTU, Lanes: []tunnel.Lane{tunnel.LaneDatagram}},
 	})
 	if p != nil {

@@ -180,7 +180,7 @@ func (c *cluster) stream(from, to *member, at int, source io.Reader) error {
 		}
 		done <- err
 	}()
-	conn, err := from.DialContext(c.t.Context(), "tcp", listener.Addr().String())
+	conn, err := from.DialContext(c.Soon(), "tcp", listener.Addr().String())
 	if err != nil {
 		return err
 	}

@@ -48,6 +48,12 @@ func TestB131_ThePathNarrowsSilently(t *testing.T) {
 	c.sameSession()
 }
 
+// narrowLink makes a member's leg narrower at both of its interfaces.
+func (c *cluster) narrowLink(m *member) {
+	m.space.ip("link set uplink mtu 1280")
+	c.home.ip("link set " + m.hubEnd() + " mtu 1280")
+}
+
 // B131: a leg becomes narrower at the machines' own interfaces, so that each send fails.
 func TestB131_TheLinkNarrows(t *testing.T) {
 	if !apart(t) {
@@ -55,8 +61,7 @@ func TestB131_TheLinkNarrows(t *testing.T) {
 	}
 	c, _, b := pair(t, direct(ethernet), direct(ethernet))
 	c.wholePackets()
-	b.space.ip("link set uplink mtu 1280")
-	c.home.ip("link set " + b.hubEnd() + " mtu 1280")
+	c.narrowLink(b)
 	c.heals()
 	c.sameSession()
 }
@@ -68,8 +73,7 @@ func TestB131_RoamsToANarrowerLink(t *testing.T) {
 	}
 	c, _, b := pair(t, direct(ethernet), direct(ethernet))
 	c.wholePackets()
-	b.space.ip("link set uplink mtu 1280")
-	c.home.ip("link set " + b.hubEnd() + " mtu 1280")
+	c.narrowLink(b)
 	b.space.set("conf/"+uplink+"/promote_secondaries", "1")
 	b.space.ip("addr add 10.64.2.3/24 dev uplink\naddr del 10.64.2.2/24 dev uplink")
 	time.Sleep(time.Second)

@@ -20,15 +20,6 @@ func TestR62_KernelsThroughTheHub(t *testing.T) {
 	if err := longer.wait(testLimit); err == nil || !strings.Contains(longer.output(), "message too long, mtu=1400") {
 		t.Errorf("a packet above the inner MTU: %v, %s", err, longer.output())
 	}
-	a.serve()
-	b.serve()
-	there, back := a.iperf(b, datagrams(300)...), b.iperf(a, datagrams(300)...)
-	there.allArrived(300)
-	back.allArrived(300)
-	c.nothingDropped()
-	a.iperf(b, stream(1)...).carried()
-	b.iperf(a, stream(1)...).carried()
-	a.send(b, 2<<20)
-	b.send(a, 2<<20)
+	c.bothWays(a, b, 2<<20)
 	c.sameSession()
 }

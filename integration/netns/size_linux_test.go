@@ -33,16 +33,7 @@ func TestB131_B133_NarrowLegs(t *testing.T) {
 	c, a, b := pair(t, direct(narrow), routed(silentlyNarrow))
 	a.ping(b, 10, fullEcho)
 	b.ping(a, 10, fullEcho)
-	a.serve()
-	b.serve()
-	there, back := a.iperf(b, datagrams(300)...), b.iperf(a, datagrams(300)...)
-	there.allArrived(300)
-	back.allArrived(300)
-	c.nothingDropped()
-	a.iperf(b, stream(1)...).carried()
-	b.iperf(a, stream(1)...).carried()
-	a.send(b, 1<<20)
-	b.send(a, 1<<20)
+	c.bothWays(a, b, 1<<20)
 
 	for _, m := range []*member{a, b} {
 		if s := m.session(); s.ToSize >= innerMTU || s.FromSize >= innerMTU {

@@ -216,3 +216,19 @@ func digestOf(to io.Writer, from io.Reader) (d digest) {
 	sum.Sum(d.sum[:0])
 	return d
 }
+
+// bothWays carries traffic between two members in both directions: a flow of datagrams of
+// which none may be lost, a TCP stream, and so many bytes that are compared.
+func (c *cluster) bothWays(a, b *member, bytes int64) {
+	c.t.Helper()
+	a.serve()
+	b.serve()
+	there, back := a.iperf(b, datagrams(300)...), b.iperf(a, datagrams(300)...)
+	there.allArrived(300)
+	back.allArrived(300)
+	c.nothingDropped()
+	a.iperf(b, stream(1)...).carried()
+	b.iperf(a, stream(1)...).carried()
+	a.send(b, bytes)
+	b.send(a, bytes)
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"serve.zone/relay/duty/secretfile"
 	"serve.zone/relay/hub/node"
 )
 
@@ -96,34 +97,18 @@ func syncFolder(name string) error {
 
 // read reads a regular file that is its owner's alone.
 func read(name string, limit int) ([]byte, error) {
-	// A pipe without a writer must not hold the open.
-	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, &Error{Name: Missing}
-	case err != nil:
-		return nil, &Error{Name: Unreadable, Cause: err}
-	}
-	defer file.Close()
-	about, err := file.Stat()
-	switch {
-	case err != nil:
-		return nil, &Error{Name: Unreadable, Cause: err}
-	case !about.Mode().IsRegular():
-		return nil, &Error{Name: NotAFile}
-	case about.Mode().Perm()&0o077 != 0:
-		return nil, &Error{Name: TooOpen}
-	}
-	// Memory that grows would leave copies of a secret behind.
-	content := make([]byte, limit+1)
-	n, err := io.ReadFull(file, content)
+	content, err := secretfile.Read(name, limit)
 	switch {
 	case err == nil:
-		clear(content)
+		return content, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &Error{Name: Missing}
+	case errors.Is(err, secretfile.ErrNotAFile):
+		return nil, &Error{Name: NotAFile}
+	case errors.Is(err, secretfile.ErrTooOpen):
+		return nil, &Error{Name: TooOpen}
+	case errors.Is(err, secretfile.ErrTooLong):
 		return nil, &Error{Name: TooLong}
-	case !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF):
-		clear(content)
-		return nil, &Error{Name: Unreadable, Cause: err}
 	}
-	return content[:n], nil
+	return nil, &Error{Name: Unreadable, Cause: err}
 }
