@@ -209,7 +209,13 @@ type gate struct {
 	isShut bool
 }
 
-func (g *gate) shut() { g.mu.Lock(); g.opened, g.isShut = make(chan struct{}), true; g.mu.Unlock() }
+// shut lets one more read through, which is under way.
+func (g *gate) shut() {
+	synctest.Wait()
+	g.mu.Lock()
+	g.opened, g.isShut = make(chan struct{}), true
+	g.mu.Unlock()
+}
 
 func (g *gate) open() {
 	g.mu.Lock()
