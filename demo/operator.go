@@ -3,8 +3,8 @@ package demo
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"time"
 
 	"serve.zone/relay/operator/client"
 )
@@ -19,107 +19,45 @@ const (
 	fromNodes   = "nodes" // all of them
 )
 
-// document is what the demonstration reads of /status: the members that it shows.
-type document struct {
-	Duties struct {
-		Relay struct {
-			Phase  string `json:"phase"`
-			NodeID string `json:"nodeId"`
-		} `json:"relay"`
-		Cloudly struct {
-			State                 string `json:"state"`
-			Registered            bool   `json:"registered"`
-			Origin                string `json:"origin"`
-			AcceptedRegistrations uint64 `json:"acceptedRegistrations"`
-			LastTrouble           string `json:"lastTrouble"`
-		} `json:"cloudly"`
-		Forward struct {
-			Attached bool          `json:"attached"`
-			Nodes    []carriedNode `json:"nodes"`
-		} `json:"forward"`
-		Escrow struct {
-			Attached bool         `json:"attached"`
-			Runs     int          `json:"runs"`
-			Renewals int          `json:"renewals"`
-			Nodes    []leasedNode `json:"nodes"`
-		} `json:"escrow"`
-		Ingress struct {
-			Table *struct {
-				Revision int64 `json:"revision"`
-				Routes   int   `json:"routes"`
-			} `json:"table"`
-			Ingresses []struct {
-				Node   string `json:"node"`
-				Pulled int64  `json:"pulled"`
-			} `json:"ingresses"`
-		} `json:"ingress"`
-		Hub struct {
-			Bound   string          `json:"bound"`
-			Network *networkInForce `json:"network"`
-			Members []hubMember     `json:"members"`
-		} `json:"hub"`
-		Listener struct {
-			Address string `json:"address"`
-			Bound   []struct {
-				Role string `json:"role"`
-				Node string `json:"node"`
-			} `json:"bound"`
-		} `json:"listener"`
-	} `json:"duties"`
+// document is what the relay answers to /status, with every section that the
+// demonstration reads.
+type document struct{ client.Document }
+
+// whole names the first of those sections that the relay did not state, and why.
+func (d document) whole() error {
+	s := d.Duties
+	for _, section := range []struct {
+		duty   string
+		stated bool
+	}{
+		{"cloudly", s.Cloudly != nil}, {"escrow", s.Escrow != nil}, {"forward", s.Forward != nil}, {"hub", s.Hub != nil}, {"ingress", s.Ingress != nil},
+	} {
+		if section.stated {
+			continue
+		}
+		reason := "without a reason"
+		for _, m := range d.Missing {
+			if m.Duty == section.duty {
+				reason = m.Reason
+			}
+		}
+		return mismatch("the section of "+section.duty+" in /status", "none: %s", reason)
+	}
+	return nil
 }
 
-// carriedNode is a node whose session the relay carries.
-type carriedNode struct {
-	ID          string  `json:"id"`
-	Confirmed   bool    `json:"confirmed"`
-	ToCloudly   carried `json:"toCloudly"`
-	FromCloudly carried `json:"fromCloudly"`
-	LastRefusal string  `json:"lastRefusal"`
+// member returns the member of that name, or one of which nothing is known.
+func (d document) member(name string) client.HubMember {
+	for _, m := range d.Duties.Hub.Members {
+		if m.Node == name {
+			return m
+		}
+	}
+	return client.HubMember{}
 }
 
-// carried is what went one way.
-type carried struct {
-	Requests uint64 `json:"requests"`
-	Bytes    uint64 `json:"bytes"`
-}
-
-// leasedNode is a node of the escrow.
-type leasedNode struct {
-	ID           string    `json:"id"`
-	ExpiresAt    time.Time `json:"expiresAt"`
-	Acknowledged *struct {
-		Sequence int64 `json:"sequence"`
-	} `json:"acknowledged"`
-}
-
-// networkInForce is what the hub shows of the network that it enforces.
-type networkInForce struct {
-	Revision int64  `json:"revision"`
-	State    string `json:"state"`
-	Members  int    `json:"members"`
-	Grants   int    `json:"grants"`
-}
-
-// hubMember is a member of the network.
-type hubMember struct {
-	Node        string `json:"node"`
-	Sessions    uint64 `json:"sessions"`
-	FromPackets uint64 `json:"fromPackets"`
-	FromBytes   uint64 `json:"fromBytes"`
-	ToPackets   uint64 `json:"toPackets"`
-	ToBytes     uint64 `json:"toBytes"`
-	Dropped     []struct {
-		Reason  string `json:"reason"`
-		Packets uint64 `json:"packets"`
-	} `json:"dropped"`
-	Session *struct {
-		Lane       string  `json:"lane"`
-		RTTSeconds float64 `json:"rttSeconds"`
-	} `json:"session"`
-}
-
-// dropped is how many packets of the member were dropped for a reason.
-func (m hubMember) dropped(reason string) uint64 {
+// drops is how many packets of a member were dropped for a reason.
+func drops(m client.HubMember, reason string) uint64 {
 	for _, d := range m.Dropped {
 		if d.Reason == reason {
 			return d.Packets
@@ -128,40 +66,39 @@ func (m hubMember) dropped(reason string) uint64 {
 	return 0
 }
 
-// member returns the member of that name, or one of which nothing is known.
-func (d document) member(name string) hubMember {
-	for _, m := range d.Duties.Hub.Members {
-		if m.Node == name {
-			return m
-		}
-	}
-	return hubMember{}
-}
-
 // node returns the carried node of that name, and false when it is not carried.
-func (d document) node(name string) (carriedNode, bool) {
+func (d document) node(name string) (client.CarriedNode, bool) {
 	for _, n := range d.Duties.Forward.Nodes {
 		if n.ID == name {
 			return n, true
 		}
 	}
-	return carriedNode{}, false
+	return client.CarriedNode{}, false
 }
 
 // console reads the operator endpoint of the relay, as an operator would.
 type console struct{ client.Client }
 
-// status asks for the status document.
+// errPartial is a status that this build cannot read whole; that of the relay in this
+// process never is one.
+var errPartial = errors.New("read /status: it has another schema, or a member of another type")
+
+// status asks for the status document. One that was not understood whole, or that lacks a
+// section, is an error: its zeros would pass for facts.
 func (c console) status(ctx context.Context) (document, error) {
 	text, err := c.Status(ctx)
 	if err != nil {
 		return document{}, err
 	}
-	var d document
-	if err := json.Unmarshal(text, &d); err != nil {
-		return document{}, fmt.Errorf("read /status: %w", err)
+	d, err := client.ReadDocument(text)
+	if err != nil {
+		return document{}, err
 	}
-	return d, nil
+	if d.Partial {
+		return document{}, errPartial
+	}
+	read := document{d}
+	return read, read.whole()
 }
 
 // until asks for the status document again and again until look finds in it what it

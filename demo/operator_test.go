@@ -1,10 +1,13 @@
 package demo
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 
 	"serve.zone/relay/operator/client"
@@ -25,8 +28,9 @@ func pages(t *testing.T, answer func(path string, from uint64) string) console {
 // What is looked for in the status stands where the relay puts it.
 func TestDocument(t *testing.T) {
 	c := pages(t, func(string, uint64) string {
-		return `{"duties":{"forward":{"nodes":[{"id":"node-a","confirmed":true,"toCloudly":{"requests":2,"bytes":5}},{"id":"node-b"}]},
-			"hub":{"members":[{"node":"node-a","sessions":1,"toBytes":7,"dropped":[{"reason":"queue-full","packets":3},{"reason":"no-grant","packets":4}]}]}}}`
+		return `{"schema":1,"duties":{"forward":{"nodes":[{"id":"node-a","confirmed":true,"toCloudly":{"requests":2,"bytes":5}},{"id":"node-b"}]},
+			"hub":{"members":[{"node":"node-a","sessions":1,"toBytes":7,"dropped":[{"reason":"queue-full","packets":3},{"reason":"no-grant","packets":4}]}]},
+			"cloudly":{},"escrow":{},"ingress":{}}}`
 	})
 	d, err := c.status(t.Context())
 	if err != nil {
@@ -38,11 +42,54 @@ func TestDocument(t *testing.T) {
 	if _, ok := d.node("node-c"); ok {
 		t.Error("a node that is not there was found")
 	}
-	if m := d.member("node-a"); m.dropped(noGrant) != 4 || m.dropped("path-too-small") != 0 || m.ToBytes != 7 {
+	if m := d.member("node-a"); drops(m, noGrant) != 4 || drops(m, "path-too-small") != 0 || m.ToBytes != 7 {
 		t.Errorf("member %+v", m)
 	}
 	if m := d.member("node-c"); m.Node != "" {
 		t.Errorf("a member that is not there is %+v", m)
+	}
+}
+
+// No fact is made of a document that states less than is read of it.
+func TestADocumentThatIsNotWholeIsAnError(t *testing.T) {
+	sections := map[string]string{"cloudly": "{}", "escrow": "{}", "forward": "{}", "hub": "{}", "ingress": "{}"}
+	with := func(duty, section string) string {
+		changed := maps.Clone(sections)
+		changed[duty] = section
+		var members []string
+		for name, text := range changed {
+			members = append(members, fmt.Sprintf("%q:%s", name, text))
+		}
+		return `{"schema":1,"missing":[{"duty":"hub","reason":"panicked"}],"duties":{` + strings.Join(members, ",") + `}}`
+	}
+	said := with("escrow", "{}")
+	c := pages(t, func(string, uint64) string { return said })
+	if _, err := c.status(t.Context()); err != nil {
+		t.Fatalf("a whole document: %v", err)
+	}
+	for duty := range sections {
+		reason := "without a reason"
+		if duty == "hub" {
+			reason = "panicked"
+		}
+		said = with(duty, "null")
+		want := Mismatch{Expected: "the section of " + duty + " in /status", Found: "none: " + reason}
+		var got *Mismatch
+		if _, err := c.status(t.Context()); !errors.As(err, &got) || *got != want {
+			t.Errorf("without %s: %v", duty, err)
+		}
+	}
+	for name, text := range map[string]string{
+		"a count that is none": with("escrow", `{"runs":-1}`), "another schema": strings.Replace(with("escrow", "{}"), "1", "2", 1),
+	} {
+		said = text
+		if _, err := c.status(t.Context()); err != errPartial {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	said = `{}`
+	if _, err := c.status(t.Context()); err == nil || isMismatch(err) {
+		t.Errorf("no status document: %v", err)
 	}
 }
 

@@ -91,7 +91,7 @@ func (c *cluster) withdrawn(ctx context.Context, e *evidence) error {
 	if err != nil {
 		return err
 	}
-	dropped := d.member(from.name).dropped(noGrant) - before.member(from.name).dropped(noGrant)
+	dropped := drops(d.member(from.name), noGrant) - drops(before.member(from.name), noGrant)
 	if dropped == 0 {
 		return mismatch("packets from node-b dropped for "+noGrant, "none")
 	}

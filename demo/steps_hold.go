@@ -34,7 +34,7 @@ func (c *cluster) hold(ctx context.Context, e *evidence) error {
 		return err
 	}
 	s := d.Duties.Escrow
-	if s.Runs != len(c.nodes) {
+	if s.Runs != uint64(len(c.nodes)) {
 		return mismatch("a run for every node", "%d runs", s.Runs)
 	}
 	each, every, window, err := c.grid()
@@ -80,7 +80,7 @@ func (c *cluster) wrongRun(ctx context.Context, e *evidence) error {
 	if err != nil {
 		return err
 	}
-	if d.Duties.Escrow.Runs != len(c.nodes) {
+	if d.Duties.Escrow.Runs != uint64(len(c.nodes)) {
 		return mismatch("what is held to stay", "%d runs are held", d.Duties.Escrow.Runs)
 	}
 	e.add(cloudlyName, fmt.Sprintf("hands over one more run, with one wrong digest, and is refused: %q",

@@ -8,6 +8,7 @@ import (
 
 	"serve.zone/relay/contract"
 	"serve.zone/relay/hub/node"
+	"serve.zone/relay/operator/client"
 )
 
 // grants are the pairs of nodes between which packets may pass, in the order that a
@@ -99,7 +100,7 @@ func (c *cluster) join(ctx context.Context, e *evidence) error {
 
 // inForce returns the network that the relay shows, and says what the one allows that
 // Cloudly pushed.
-func (c *cluster) inForce(e *evidence, d document) (*networkInForce, error) {
+func (c *cluster) inForce(e *evidence, d document) (*client.HubNetwork, error) {
 	n := d.Duties.Hub.Network
 	if n == nil {
 		return nil, mismatch("a network in force", "none")
@@ -178,7 +179,7 @@ func (c *cluster) downloaded(ctx context.Context, e *evidence, m *member) error 
 
 // reaches says at once, and by the hub's own words, when a node does not reach the web
 // server of node-b.
-func (c *cluster) reaches(ctx context.Context, m *member, before hubMember) error {
+func (c *cluster) reaches(ctx context.Context, m *member, before client.HubMember) error {
 	waited, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
 	conn, err := m.stack.DialContext(waited, "tcp", c.site.address.String())
@@ -191,7 +192,7 @@ func (c *cluster) reaches(ctx context.Context, m *member, before hubMember) erro
 	}
 	return mismatch("a TCP connection from "+m.name+" to "+c.site.address.String(),
 		"none within %s; the hub dropped %s of %s for %s", connectWait,
-		count(d.member(m.name).dropped(noGrant)-before.dropped(noGrant), "packet"), m.name, noGrant)
+		count(drops(d.member(m.name), noGrant)-drops(before, noGrant), "packet"), m.name, noGrant)
 }
 
 // noGrant is the hub's name for packets that no grant lets pass.
@@ -210,7 +211,7 @@ func (c *cluster) denied(ctx context.Context, e *evidence) error {
 		ended <- err
 	}()
 	d, err := c.relay.console.until(trying, func(d document) error {
-		if d.member(m.name).dropped(noGrant) == 0 {
+		if drops(d.member(m.name), noGrant) == 0 {
 			return mismatch("packets of "+m.name+" dropped for "+noGrant, "none")
 		}
 		return nil
@@ -225,7 +226,7 @@ func (c *cluster) denied(ctx context.Context, e *evidence) error {
 	if now := c.site.requests.Load(); now != requests {
 		return mismatch("nothing at the web server", "%d requests", now-requests)
 	}
-	dropped := d.member(m.name).dropped(noGrant)
+	dropped := drops(d.member(m.name), noGrant)
 	e.add(fromStatus, fmt.Sprintf("the hub dropped %s of node-c for the reason %s", count(dropped, "packet"), noGrant), "dropped", dropped, "reason", noGrant)
 	e.add(nodeNames[nodeB], "its web server has heard nothing of node-c", "requests", 0)
 	return c.explained(ctx, e, m, false)

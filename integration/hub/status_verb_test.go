@@ -116,7 +116,8 @@ func TestStatusVerb_ShowsMembersThatThereAre(t *testing.T) {
 // unstated are the members that a relay with which all is well does not state.
 var unstated = []string{
 	"duties.cloudly.credentialFault", "duties.cloudly.lastRefusal.at", "duties.cloudly.lastRefusal.name", "duties.cloudly.lastRefusal.reason",
-	"duties.cloudly.lastRefusal.standing", "duties.cloudly.lastTrouble", "duties.cloudly.nextAttemptAt", "duties.forward.nodes[].lastRefusal",
+	"duties.cloudly.lastRefusal.standing", "duties.cloudly.lastTrouble", "duties.cloudly.nextAttemptAt",
+	"duties.escrow.nodes[].acknowledged.sequence", "duties.forward.nodes[].lastRefusal",
 	"duties.ingress.lastRefusal.at", "duties.ingress.lastRefusal.node", "duties.ingress.lastRefusal.reason",
 	"duties.tls.refused", "duties.tls.refusedSince", "missing[].duty", "missing[].reason",
 }

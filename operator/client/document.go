@@ -123,7 +123,8 @@ type CarriedNode struct {
 
 // Carried is what went one way.
 type Carried struct {
-	Bytes uint64 `json:"bytes"`
+	Requests uint64 `json:"requests"`
+	Bytes    uint64 `json:"bytes"` // of requests and answers
 }
 
 // ListenerSection is the nodes' sockets.

@@ -16,10 +16,16 @@ type EscrowSection struct {
 
 // EscrowNode is the coverage of a node.
 type EscrowNode struct {
-	ID        string    `json:"id"`
-	Held      uint64    `json:"held"`
-	ExpiresAt time.Time `json:"expiresAt"` // of the last window; zero if nothing was ever held
-	Reachable bool      `json:"reachable"` // it has a session here
+	ID           string          `json:"id"`
+	Held         uint64          `json:"held"`
+	ExpiresAt    time.Time       `json:"expiresAt"`    // of the last window; zero if nothing was ever held
+	Reachable    bool            `json:"reachable"`    // it has a session here
+	Acknowledged *EscrowDelivery `json:"acknowledged"` // the last to the relay; nil while there was none
+}
+
+// EscrowDelivery says which renewal was delivered.
+type EscrowDelivery struct {
+	Sequence int64 `json:"sequence"`
 }
 
 // IngressSection is the route table and who asks for it.
@@ -74,6 +80,7 @@ type HubNetwork struct {
 	State     string    `json:"state"`  // idle, applying or failed
 	Origin    string    `json:"origin"` // pushed or pulled
 	AppliedAt time.Time `json:"appliedAt"`
+	Members   uint64    `json:"members"`
 	Prefixes  uint64    `json:"prefixes"`
 	Grants    uint64    `json:"grants"`
 }
@@ -82,9 +89,12 @@ type HubNetwork struct {
 type HubMember struct {
 	Node        string      `json:"node"`
 	Expired     bool        `json:"expired"`
+	Sessions    uint64      `json:"sessions"`    // that it has had
 	Alternating bool        `json:"alternating"` // two ends use its key
 	Session     *HubSession `json:"session"`     // nil while it is not connected
-	FromBytes   uint64      `json:"fromBytes"`   // out of its tunnel
+	FromPackets uint64      `json:"fromPackets"` // out of its tunnel, those included that were dropped
+	FromBytes   uint64      `json:"fromBytes"`
+	ToPackets   uint64      `json:"toPackets"` // into its tunnel
 	ToBytes     uint64      `json:"toBytes"`
 	Dropped     []HubDrops  `json:"dropped"`   // packets that it sent
 	ToDropped   uint64      `json:"toDropped"` // packets for it, at its end
@@ -98,7 +108,9 @@ type HubDrops struct {
 
 // HubSession is the connection of a member.
 type HubSession struct {
-	Seconds float64 `json:"seconds"` // it has stood
-	Address string  `json:"address"` // where it dials from
-	ToSize  uint64  `json:"toDatagramBytes"`
+	Lane       string  `json:"lane"`
+	Seconds    float64 `json:"seconds"` // it has stood
+	Address    string  `json:"address"` // where it dials from
+	ToSize     uint64  `json:"toDatagramBytes"`
+	RTTSeconds float64 `json:"rttSeconds"`
 }

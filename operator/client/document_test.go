@@ -93,6 +93,19 @@ func TestReadDocument(t *testing.T) {
 			Document{Schema: 1, Partial: true, Duties: Duties{Hub: &HubSection{Suspended: true}, TLS: &TLSSection{}, Relay: &RelaySection{Phase: "serving"}}}},
 		{"a count below zero", `{"schema":1,"duties":{"escrow":{"runs":-1,"renewals":3}}}`,
 			Document{Schema: 1, Partial: true, Duties: Duties{Escrow: &EscrowSection{Renewals: 3}}}},
+		{"what has passed, and what was delivered last", `{"schema":1,"duties":{
+			"forward":{"nodes":[{"id":"node-a","toCloudly":{"requests":1,"bytes":2},"fromCloudly":{"requests":3,"bytes":4}}]},
+			"escrow":{"nodes":[{"id":"node-a","acknowledged":{"sequence":5,"at":"2026-12-01T04:00:00Z"}},{"id":"node-b","acknowledged":null},{"id":"node-c"}]},
+			"hub":{"network":{"members":6,"prefixes":7},"members":[{"node":"node-a","sessions":8,"fromPackets":9,"fromBytes":10,"toPackets":11,"toBytes":12,
+				"session":{"lane":"datagram","rttSeconds":0.5}},{"node":"node-b","session":null}]}}}`,
+			Document{Schema: 1, Duties: Duties{
+				Forward: &ForwardSection{Nodes: []CarriedNode{{ID: "node-a", ToCloudly: Carried{Requests: 1, Bytes: 2}, FromCloudly: Carried{Requests: 3, Bytes: 4}}}},
+				Escrow:  &EscrowSection{Nodes: []EscrowNode{{ID: "node-a", Acknowledged: &EscrowDelivery{Sequence: 5}}, {ID: "node-b"}, {ID: "node-c"}}},
+				Hub: &HubSection{Network: &HubNetwork{Members: 6, Prefixes: 7}, Members: []HubMember{
+					{Node: "node-a", Sessions: 8, FromPackets: 9, FromBytes: 10, ToPackets: 11, ToBytes: 12, Session: &HubSession{Lane: "datagram", RTTSeconds: 0.5}},
+					{Node: "node-b"},
+				}},
+			}}},
 		{"a time that is none", `{"schema":1,"draining":true,"start":"yesterday"}`, Document{Schema: 1, Draining: true, Partial: true}},
 	} {
 		got, err := ReadDocument([]byte(test.text))
