@@ -16,6 +16,10 @@ import (
 const (
 	// askWait bounds one request to the operator endpoint.
 	askWait = 15 * time.Second
+	// askTries is how often one is made. On a machine that gives the relay no time for
+	// seconds, the deadlines of its endpoint are over before it has read a request, and it
+	// closes the connection without an answer.
+	askTries = 3
 	// maxPage bounds an answer of it, beyond what its own rings hold.
 	maxPage = 64 << 20
 )
@@ -48,6 +52,9 @@ func (r *Rig) fetch(path string) (Page, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	response, err := client.Get("http://" + r.operator + path)
+	for try := 1; errors.Is(err, io.EOF) && try < askTries; try++ {
+		response, err = client.Get("http://" + r.operator + path)
+	}
 	if err != nil {
 		return Page{}, fmt.Errorf("ask the operator endpoint: %w", err)
 	}
