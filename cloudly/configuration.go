@@ -174,11 +174,12 @@ func (s *Session) wantPulls(a *attempt) {
 	})
 }
 
-// guarded makes a pull that panics one that failed.
+// guarded makes a pull that panics one that failed, and zeroes the data of a refusal.
 func (s *Session) guarded(p pull) pull {
 	return func(ctx context.Context, sock *typedsocket.Socket) (err error) {
 		err = errPanicked
 		s.guard(func() { err = p(ctx, sock) })
+		typedsocket.EraseRefusal(err)
 		return err
 	}
 }
@@ -235,6 +236,7 @@ func (s *Session) currentIdentity(ctx context.Context, a *attempt) (contract.Sec
 			jwt.Zero()
 			return nil, err
 		}
+		typedsocket.EraseRefusal(err)
 		return jwt, nil
 	}
 	jwt.Zero()

@@ -21,9 +21,10 @@ func custodyName(err error) (contract.RefusalName, bool) {
 
 // failed is the mail about a step whose call failed. A refusal that is none of the
 // five names and no whole protocol refusal changes nothing held, and neither does
-// anything else.
+// anything else. The refusal's data is zeroed.
 func failed(err error, refused, unanswered trouble) mail {
 	m := mail{event: event{kind: evUnanswered}, trouble: unanswered, err: err}
+	defer typedsocket.EraseRefusal(err)
 	var remote *typedsocket.RemoteError
 	if !errors.As(err, &remote) {
 		if errors.Is(err, typedsocket.ErrClosed) {
@@ -73,10 +74,13 @@ func dialTrouble(err error) trouble {
 }
 
 // Call calls Cloudly on a socket that OnRegistered gave, and hears what the answer
-// says about custody. It is how duties call Cloudly.
+// says about custody. It is how duties call Cloudly. The data of a refusal is heard here
+// and zeroed: the error that is returned has none.
 func (s *Session) Call(ctx context.Context, sock *typedsocket.Socket, method string, request []byte, o typedsocket.CallOptions) (*typedsocket.Answer, error) {
 	o.Refused = s.listening(sock)
-	return sock.Call(ctx, method, request, o)
+	answer, err := sock.Call(ctx, method, request, o)
+	typedsocket.EraseRefusal(err)
+	return answer, err
 }
 
 // listening returns what hears the errors of a call on sock, where they are read:

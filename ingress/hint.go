@@ -45,6 +45,7 @@ func (i *Ingress) giveHint(ctx context.Context, p *peer, revision int64) {
 	answer, err := p.sock.Call(ctx, contract.MethodPushIngressRouteTableChanged,
 		contract.RouteTableChanged{Revision: revision}.AppendJSON(nil), typedsocket.CallOptions{Timeout: hintWait})
 	i.metrics.hints.Of(hintEndOf(err)).Inc()
+	typedsocket.EraseRefusal(err)
 	if err != nil {
 		return
 	}

@@ -28,8 +28,12 @@ type refusing interface {
 	AppendData(dst []byte) []byte
 }
 
-// refuse ends a request with a refusal.
-func refuse(r *typedsocket.Request, with refusing) { r.Refuse(with.Error(), with.AppendData(nil)) }
+// refuse ends a request with a refusal. Whose data that is may hold a secret.
+func refuse(r *typedsocket.Request, with refusing) {
+	data := with.AppendData(nil)
+	r.Refuse(with.Error(), data)
+	clear(data)
+}
 
 func refusal(name contract.RefusalName, reason string) *contract.Refusal {
 	return &contract.Refusal{Name: name, Reason: reason}

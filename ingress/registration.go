@@ -139,6 +139,7 @@ func (x *registration) carry() {
 	})
 	if err != nil {
 		x.fail(err)
+		typedsocket.EraseRefusal(err)
 		return
 	}
 	accepted, err := contract.ReadIngressAccepted(answer.Response())

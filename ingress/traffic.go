@@ -64,6 +64,9 @@ type asking struct {
 func (x *asking) run() {
 	defer x.settle()
 	page, refused, how := x.page()
+	if theirs, ok := refused.(foreign); ok {
+		defer typedsocket.EraseRefusal(theirs.RemoteError)
+	}
 	i := x.i
 	x.settle() // before the answer leaves, as registration.settle says
 	var answer []byte

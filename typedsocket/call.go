@@ -20,8 +20,12 @@ type CallOptions struct {
 	Erase bool
 	// Refused, when set, sees an answer that carries an error before anything
 	// that the peer sent behind it is looked at. It runs on the socket's reader
-	// and must not block.
+	// and must not block. What it has seen is what Call returns.
 	Refused func(*RemoteError)
+	// Recalled, when set, is closed once the call must not be sent any more, neither
+	// for the first time nor again. It fails with ErrRecalled then, but for one whose
+	// answer is waited for: that goes on.
+	Recalled <-chan struct{}
 	// Streams are those whose descriptors stand in the request. Their open
 	// deadline begins when the request is queued, and they are aborted when
 	// the call fails.
@@ -53,7 +57,8 @@ func (a *Answer) Release() { a.buf.Release() }
 // it names, at most 3 times and after at most 5 minutes, each under a new instance id (typedsocket.md
 // §1.3). Errors: *RemoteError when the peer answers with an error,
 // *TimeoutError, *RetryLimitError, *AnswerError, *TooBigError, ErrPendingFull,
-// *queue.FullError, ErrClosed, or the context's.
+// ErrRecalled, *queue.FullError, ErrClosed, or the context's. Whoever is done
+// with a refusal gives it to EraseRefusal, as an Answer is released.
 func (s *Socket) Call(ctx context.Context, method string, request []byte, o CallOptions) (*Answer, error) {
 	if o.Timeout == 0 {
 		o.Timeout = CallTimeout
@@ -79,14 +84,14 @@ func (s *Socket) call(ctx context.Context, method string, request []byte, o Call
 			return nil, &RetryLimitError{Peer: s.cfg.Peer, Method: method, Sends: sends, Wait: retry}
 		}
 		s.counts.retries.Add(1)
-		if err := s.pause(ctx, retry); err != nil {
+		if err := s.pause(ctx, o.Recalled, retry); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // pause waits before a retry.
-func (s *Socket) pause(ctx context.Context, d time.Duration) error {
+func (s *Socket) pause(ctx context.Context, recalled <-chan struct{}, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -94,6 +99,8 @@ func (s *Socket) pause(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-recalled:
+		return ErrRecalled
 	case <-s.ending:
 		return s.Err()
 	}
@@ -104,6 +111,11 @@ func (s *Socket) pause(ctx context.Context, d time.Duration) error {
 func (s *Socket) send(ctx context.Context, method, id string, request []byte, o CallOptions) (*Answer, time.Duration, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
+	}
+	select {
+	case <-o.Recalled:
+		return nil, 0, ErrRecalled
+	default:
 	}
 	instance := string(envelope.NewID(nil))
 	if request == nil {
@@ -134,8 +146,12 @@ func (s *Socket) send(ctx context.Context, method, id string, request []byte, o 
 		}
 		// The answer is on its way to us already, and its memory with it. Nobody
 		// looked at it, so nobody could say that it is secret.
-		if r := <-w.done; r.answer != nil {
+		r := <-w.done
+		if r.answer != nil {
 			discard(r.answer.buf)
+		}
+		if refused, ok := r.err.(*RemoteError); ok {
+			return nil, 0, refused // whose memory needs an owner
 		}
 		return nil, 0, ctx.Err()
 	}

@@ -14,6 +14,10 @@ var ErrClosed = errors.New("socket closed")
 // answer of this peer as its limit allows.
 var ErrPendingFull = errors.New("too many calls wait for an answer of this peer")
 
+// ErrRecalled is what a call meets that is not to be sent any more and waits for no
+// answer: CallOptions.Recalled.
+var ErrRecalled = errors.New("recalled before it was sent")
+
 // ErrEnded is what the second end of a request meets. It is a mistake of whoever
 // serves it and changes nothing.
 var ErrEnded = errors.New("the request has ended already")
@@ -67,11 +71,21 @@ func (e *TimeoutError) Timeout() bool { return true }
 type RemoteError struct {
 	Peer, Method string
 	Text         string // `error.text`
-	Data         []byte // `error.data` as it came; nil when absent
+	Data         []byte // `error.data` as it came, in memory of its own; nil when absent
 }
 
 func (e *RemoteError) Error() string {
 	return fmt.Sprintf("call of %s: refused by %s", e.Method, e.Peer)
+}
+
+// EraseRefusal zeroes the data of the refusal that err is or wraps, and takes it
+// out of it: a refusal may repeat a secret of the request, or tell one (contract
+// §18). Any other error, and nil, stays as it is.
+func EraseRefusal(err error) {
+	if refused, ok := errors.AsType[*RemoteError](err); ok {
+		clear(refused.Data)
+		refused.Data = nil
+	}
 }
 
 // RetryLimitError is a call that the peer asked to send again once too often,

@@ -85,7 +85,7 @@ func (r *Request) Forward(dst *Socket, f Forward) error {
 	}
 	var idRoom [2 * idLength]byte
 	ids := string(envelope.NewID(envelope.NewID(idRoom[:0])))
-	w := &forwardWaiter{r: r, f: f, dst: dst, id: ids[:idLength], instance: ids[idLength:]}
+	w := &forwardWaiter{r: r, f: f, dst: dst, secret: r.buf.Secret(), id: ids[:idLength], instance: ids[idLength:]}
 	body := r.compose(w)
 	err := r.s.track(w)
 	if err == nil {
@@ -156,6 +156,7 @@ type forwardWaiter struct {
 	r            *Request
 	f            Forward
 	dst          *Socket
+	secret       bool // the request's memory is erased, so the answer's is too
 	id, instance string
 }
 
@@ -180,6 +181,9 @@ func (w *forwardWaiter) failed(err error) {
 }
 
 func (w *forwardWaiter) answered(b *buffer.Buffer, f *envelope.Frame) {
+	if w.secret {
+		b.Erase()
+	}
 	errorValue, retryValue := passing(f)
 	if w.f.Judge != nil {
 		a := ForwardedAnswer{Response: f.Response, Facts: &f.Body, b: b, Accepted: errorValue == nil && retryValue == nil}
@@ -187,6 +191,8 @@ func (w *forwardWaiter) answered(b *buffer.Buffer, f *envelope.Frame) {
 		err := errPanicked
 		w.r.s.guard(func() { err = w.f.Judge(&a) })
 		if err != nil {
+			clear(errorValue)
+			clear(retryValue)
 			discard(b)
 			w.failed(err)
 			return

@@ -333,6 +333,7 @@ func TestAFailedForwardIsForgotten(t *testing.T) {
 		})}).raw()
 		write(t, node, `{"method":"m","request":{},"requestInstanceId":"i","correlation":{"id":"c","phase":"request"}}`)
 		read(t, cloud)
+		synctest.Wait() // the handler may have some of it to look at still
 		node.CloseNow()
 		cloud.CloseNow()
 		<-up.Done()

@@ -191,11 +191,15 @@ func (r *Request) refuse(text string, data []byte) error {
 	if !r.end(requestOpen) {
 		return ErrEnded
 	}
-	return r.answer(buffer.Of(null), envelope.AppendError(nil, text, data), nil, "")
+	b := buffer.Of(null)
+	if r.buf.Secret() {
+		b.Erase()
+	}
+	return r.answer(b, envelope.AppendError(nil, text, data), nil, "")
 }
 
 // answer wraps b, which holds the value of `response`, into an answer to the
-// request, which has ended, and queues it.
+// request, which has ended, and queues it. errorValue and retryValue are zeroed.
 func (r *Request) answer(b *buffer.Buffer, errorValue, retryValue []byte, flow string) error {
 	r.wrap(b, errorValue, retryValue)
 	r.release()
@@ -237,12 +241,16 @@ func isFull(err error) bool {
 
 var null = []byte("null")
 
+// wrap puts the envelope of an answer around b. Of the values no copy is left but the
+// one in b: an error may hold a secret (contract §18).
 func (r *Request) wrap(b *buffer.Buffer, errorValue, retryValue []byte) {
 	var headRoom [192]byte
 	var tailRoom [256]byte
-	b.Wrap(
-		envelope.AppendResponseHead(headRoom[:0], r.method),
-		envelope.AppendResponseTail(tailRoom[:0], r.id, r.instance, errorValue, retryValue))
+	tail := envelope.AppendResponseTail(tailRoom[:0], r.id, r.instance, errorValue, retryValue)
+	b.Wrap(envelope.AppendResponseHead(headRoom[:0], r.method), tail)
+	clear(tail)
+	clear(errorValue)
+	clear(retryValue)
 }
 
 // end moves the request from a state to its end. It reports whether the request

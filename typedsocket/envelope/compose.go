@@ -1,6 +1,7 @@
 package envelope
 
 import (
+	"slices"
 	"strconv"
 	"unicode/utf8"
 )
@@ -47,6 +48,7 @@ func AppendResponseTail(dst, idToken, instanceToken, errorValue, retryValue []by
 	dst = append(dst, `,"correlation":{"id":`...)
 	dst = append(dst, idToken...)
 	dst = append(dst, `,"phase":"response"}`...)
+	dst = slices.Grow(dst, len(`,"error":,"retry":}`)+len(errorValue)+len(retryValue)) // as AppendError does
 	if errorValue != nil {
 		dst = append(dst, `,"error":`...)
 		dst = append(dst, errorValue...)
@@ -59,10 +61,12 @@ func AppendResponseTail(dst, idToken, instanceToken, errorValue, retryValue []by
 }
 
 // AppendError appends an error value. data is JSON; nil is written as {}, as
-// TypedRequest does.
+// TypedRequest does. Memory that dst outgrows gets no part of data: whoever zeroes what
+// is returned leaves nothing of it.
 func AppendError(dst []byte, text string, data []byte) []byte {
 	dst = append(dst, `{"text":`...)
 	dst = AppendString(dst, text)
+	dst = slices.Grow(dst, len(`,"data":{}}`)+len(data))
 	dst = append(dst, `,"data":`...)
 	if data == nil {
 		dst = append(dst, `{}`...)

@@ -135,3 +135,32 @@ func TestNewID(t *testing.T) {
 		}
 	}
 }
+
+// TestOutgrownMemoryHoldsNothingOfAnError, however much room there was: whoever zeroes
+// what is returned leaves nothing.
+func TestOutgrownMemoryHoldsNothingOfAnError(t *testing.T) {
+	data := []byte(`{"s":"SECRET"}`)
+	id := []byte(`"c"`)
+	for name, compose := range map[string]func(dst []byte) []byte{
+		"error": func(dst []byte) []byte { return AppendError(dst, "no", data) },
+		"tail":  func(dst []byte) []byte { return AppendResponseTail(dst, id, id, data, data) },
+	} {
+		outgrown := 0
+		for size := range 300 {
+			room := make([]byte, size)
+			got := compose(room[:0])
+			if !bytes.Contains(got, data) {
+				t.Fatalf("%s: %q", name, got)
+			}
+			if cap(got) == size {
+				continue
+			}
+			if outgrown++; bytes.Contains(room, []byte("SECRET")) {
+				t.Errorf("%s: %q is left in %d bytes that were too few", name, room, size)
+			}
+		}
+		if outgrown == 0 {
+			t.Errorf("%s: always enough room", name)
+		}
+	}
+}
