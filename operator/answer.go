@@ -17,12 +17,18 @@ const (
 // send writes a whole answer. net/http leaves the body of a HEAD out. What fails
 // here fails because the client is gone, and there is nobody to tell.
 func send(w http.ResponseWriter, status int, contentType string, body []byte) {
+	sendHead(w, status, contentType, len(body))
+	w.Write(body)
+}
+
+// sendHead writes the header of an answer with that many bytes of body, and limits the time
+// for both.
+func sendHead(w http.ResponseWriter, status int, contentType string, length int) {
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWait))
 	h := w.Header()
 	h.Set("Content-Type", contentType)
-	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Content-Length", strconv.Itoa(length))
 	w.WriteHeader(status)
-	w.Write(body)
 }
 
 // say answers with a sentence of ours.

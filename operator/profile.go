@@ -10,6 +10,7 @@ import (
 	"runtime/pprof"
 	"runtime/trace"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -91,7 +92,8 @@ func (o *Operator) record(w http.ResponseWriter, r *http.Request, q query, kind 
 	return served
 }
 
-// dump writes a profile of the moment.
+// dump writes a profile of the moment. Its place is free before the last byte of it
+// leaves: who has the whole may ask again at once.
 func (o *Operator) dump(w http.ResponseWriter, q query, profile *pprof.Profile) outcome {
 	if profile == nil {
 		return nothing(w)
@@ -103,7 +105,8 @@ func (o *Operator) dump(w http.ResponseWriter, q query, profile *pprof.Profile) 
 	if !o.dumps.take() {
 		return busy(w, overloaded, "a profile is being taken already")
 	}
-	defer o.dumps.give()
+	give := sync.OnceFunc(o.dumps.give)
+	defer give()
 	if collect {
 		runtime.GC()
 	}
@@ -115,7 +118,10 @@ func (o *Operator) dump(w http.ResponseWriter, q query, profile *pprof.Profile) 
 	if debug > 0 {
 		contentType = textType
 	}
-	send(w, http.StatusOK, contentType, b.Bytes())
+	sendHead(w, http.StatusOK, contentType, b.Len())
+	w.Write(b.Next(max(b.Len()-1, 0)))
+	give()
+	w.Write(b.Bytes())
 	return served
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"runtime/pprof"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -86,7 +87,9 @@ func TestOneProfileAtATime(t *testing.T) {
 		if got := r.get("/debug/pprof/goroutine"); got.status != 200 {
 			t.Errorf("a dump meanwhile: %d", got.status)
 		}
-		r.dumps.take()
+		if !r.dumps.take() {
+			t.Error("a dump that was answered has its place still")
+		}
 		if got := r.get("/debug/pprof/heap"); got.status != 503 {
 			t.Errorf("a second dump: %d", got.status)
 		}
@@ -148,3 +151,63 @@ func TestTheRuntimeRefusesAProfile(t *testing.T) {
 		}
 	})
 }
+
+// placeSeen notes whether a place for a dump is taken when the last byte of an answer is
+// written, at which its client may have the whole.
+type placeSeen struct {
+	*httptest.ResponseRecorder
+	r     *rig
+	taken int
+}
+
+func (p *placeSeen) Write(b []byte) (int, error) {
+	n, err := p.ResponseRecorder.Write(b)
+	if strconv.Itoa(p.Body.Len()) == p.Header().Get("Content-Length") {
+		p.taken = len(p.r.dumps)
+	}
+	return n, err
+}
+
+// Who has got a whole dump may ask for the next one at once.
+func TestADumpThatIsThereHasNoPlace(t *testing.T) {
+	carriertest.Bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		w := &placeSeen{ResponseRecorder: httptest.NewRecorder(), r: r, taken: -1}
+		if how := r.dump(w, query{}, pprof.Lookup("goroutine")); how != served || w.taken != 0 {
+			t.Errorf("%s, with %d places taken at the last byte", how, w.taken)
+		}
+		c := r.dial(local)
+		for range 100 { // on one connection, each right behind the answer before
+			if got := c.do("GET /debug/pprof/goroutine?debug=1"); got.status != 200 {
+				t.Fatalf("asked again: %d %q", got.status, got.body)
+			}
+		}
+		if len(r.dumps) != 0 {
+			t.Error("a place was not given back")
+		}
+	})
+}
+
+// A dump that fails, here in its writing, gives its place back too, and once.
+func TestADumpThatFailsHasNoPlace(t *testing.T) {
+	carriertest.Bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		w := failing{httptest.NewRecorder()}
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the writing did not fail")
+				}
+			}()
+			r.dump(w, query{}, pprof.Lookup("goroutine"))
+		}()
+		if len(r.dumps) != 0 {
+			t.Error("the place is taken")
+		}
+	})
+}
+
+// failing is an answer whose writing panics.
+type failing struct{ *httptest.ResponseRecorder }
+
+func (failing) Write([]byte) (int, error) { panic("not to be written to") }

@@ -4,18 +4,71 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
+	"net/netip"
+	"slices"
+
+	"serve.zone/relay/simulate"
 )
 
-// searchedPages are the pages of the operator endpoint that are searched for
-// secrets; those marked must be there.
-var searchedPages = []struct {
-	path string
-	must bool
-}{
-	{"/status", true}, {"/metrics", true}, {"/events", true},
+// searchedPage is a page of the operator endpoint that is searched for secrets. Another
+// status than these is an error, none listed is any.
+type searchedPage struct {
+	path     string
+	statuses []int
+}
+
+var (
+	there = []int{http.StatusOK}
+	// explained is also what a relay without a hub answers.
+	explained = []int{http.StatusOK, http.StatusNotFound}
+)
+
+// searchedPages are those that are searched whatever has crossed Cloudly's sockets.
+var searchedPages = []searchedPage{
+	{"/status", there}, {"/metrics", there}, {"/events", there},
 	// 503 while the relay is not ready, which is no fault here.
-	{"/readyz?verbose", false}, {"/readyz?verbose&format=json", false},
-	{"/livez", true}, {"/", false}, {"/debug/pprof/cmdline", false}, {"/debug/pprof/goroutine?debug=1", false},
+	{"/readyz?verbose", nil}, {"/readyz?verbose&format=json", nil},
+	{"/livez", there}, {"/", nil}, {"/debug/pprof/cmdline", nil}, {"/debug/pprof/goroutine?debug=1", nil},
+	{"/explain?from=192.0.2.1&to=192.0.2.2", explained}, // addresses of nobody
+}
+
+// maxExplained bounds the addresses between which explanations are searched: a test may
+// have a thousand nodes, and every ordered pair is a page.
+const maxExplained = 3
+
+// explanations are the pages about packets between addresses of the networks that
+// crossed Cloudly's sockets, the newest first.
+func explanations(frames []simulate.Frame) []searchedPage {
+	var known []netip.Addr
+	add := func(a netip.Addr, err error) {
+		if err == nil && len(known) < maxExplained && !slices.Contains(known, a) {
+			known = append(known, a)
+		}
+	}
+	for _, f := range slices.Backward(frames) {
+		if f.Binary || !bytes.Contains(f.Text, []byte(`"controlAddress"`)) {
+			continue
+		}
+		for _, value := range valuesOf(f.Text, "cidr") {
+			prefix, err := netip.ParsePrefix(value)
+			add(prefix.Addr(), err)
+		}
+		for _, value := range valuesOf(f.Text, "controlAddress") {
+			add(netip.ParseAddr(value))
+		}
+		if len(known) == maxExplained {
+			break
+		}
+	}
+	var pages []searchedPage
+	for _, from := range known {
+		for _, to := range known {
+			if from != to {
+				pages = append(pages, searchedPage{"/explain?from=" + from.String() + "&to=" + to.String(), explained})
+			}
+		}
+	}
+	return pages
 }
 
 // Marker makes a secret and returns it: 64 lower-case hexadecimal digits, for a
@@ -60,18 +113,19 @@ func (r *Rig) leaksOfPages() ([]Leak, error) {
 	if !r.Running() {
 		return nil, nil
 	}
-	if err := r.secrets.harvest(r.Cloudly.Frames().All()); err != nil {
+	frames := r.Cloudly.Frames().All()
+	if err := r.secrets.harvest(frames); err != nil {
 		return nil, err
 	}
 	var leaks []Leak
 	var wrong []error
-	for _, searched := range searchedPages {
+	for _, searched := range slices.Concat(searchedPages, explanations(frames)) {
 		path := searched.path
 		page, err := r.fetch(path)
 		if err != nil {
 			return leaks, err
 		}
-		if searched.must && page.Code != http.StatusOK {
+		if searched.statuses != nil && !slices.Contains(searched.statuses, page.Code) {
 			wrong = append(wrong, errors.New("search "+path+": "+http.StatusText(page.Code)))
 		}
 		var header bytes.Buffer

@@ -69,6 +69,10 @@ func pretend(behaviour string) (code int) {
 		switch {
 		case r.URL.Path == "/status" && is("shows"):
 			fmt.Fprintf(w, `{"duties":{"x":{"leak":%q}}}`, base64.StdEncoding.EncodeToString(secret))
+		case r.URL.Path == "/explain" && is("explains"):
+			fmt.Fprintf(w, `{"sentence":%q}`, secret)
+		case r.URL.Path == "/explain" && is("hides"):
+			w.WriteHeader(http.StatusForbidden)
 		case r.URL.Path == "/metrics" && is("heads"):
 			w.Header().Set("X-Leak", string(secret))
 		case r.URL.Path == "/events" && is("fails"):

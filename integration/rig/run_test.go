@@ -16,6 +16,8 @@ func TestMisbehaviourFailsTheTest(t *testing.T) {
 		"prints":             {"a secret is shown: relay bearer (plain) in standard output"},
 		"dumps":              {"a secret is shown: TLS key (base64) in standard error"},
 		"shows":              {"a secret is shown: a marked secret (base64) in /status"},
+		"explains":           {"a secret is shown: relay bearer (plain) in /explain?from="},
+		"hides":              {"search /explain?from=192.0.2.1&to=192.0.2.2: Forbidden"},
 		"heads":              {"a secret is shown: relay bearer (plain) in /metrics"},
 		"fails":              {"search /events: Internal Server Error"},
 		"writes":             {"the relay has created work/state", "a secret is shown: relay bearer (plain) in created work/state"},
