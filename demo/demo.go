@@ -15,6 +15,8 @@ type Config struct {
 	Relay appliance.Config
 	// Dir is an empty folder of the demonstration's own. Whoever made it removes it.
 	Dir string
+	// Program is what to type in order to run this program again, as in a shell.
+	Program string
 	// To is told what happens.
 	To Printer
 	// Once ends the demonstration behind the last step, in place of live traffic until

@@ -24,7 +24,7 @@ func configured(t testing.TB, to Printer) Config {
 			Build: appliance.Build{Version: "1.2.3"}, Listen: sockets.Listen, ListenPacket: sockets.ListenPacket,
 			Dial: new(net.Dialer).DialContext, Wall: time.Now,
 		},
-		Dir: t.TempDir(), To: to, Size: 4 << 20,
+		Dir: t.TempDir(), Program: "./relay", To: to, Size: 4 << 20,
 	}
 }
 
@@ -86,7 +86,8 @@ func TestEverythingHoldsAndNothingSecretIsShown(t *testing.T) {
 			}
 		}
 	}
-	if len(w.live) != 1 || w.live[0].Operator != c.relay.console.Base {
+	if len(w.live) != 1 || w.live[0].Operator != c.relay.console.Base || len(w.live[0].Commands) != 2 ||
+		w.live[0].Commands[0] != "./relay status --operator="+c.relay.address() || !strings.HasPrefix(w.live[0].Commands[1], "./relay explain --operator=") {
 		t.Errorf("live %+v", w.live)
 	}
 	if files := filesOf(t, c.cfg.Dir); !slices.Equal(files, []string{authorityFile, credentialFile, dataFile, hubKeyFile, certificateFile, keyFile}) {

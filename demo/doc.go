@@ -11,8 +11,9 @@
 //
 // A step shows facts, and each fact was read back: from a page of the operator
 // endpoint, or from the record of the peer that it names. What the demonstration meant
-// to do is no fact. A step that does not hold says what was expected and what was found,
-// and those behind it are skipped by name.
+// to do is no fact, and neither is a zero in place of what a page does not state. A step
+// that does not hold says what was expected and what was found, and those behind it are
+// skipped by name.
 //
 // A Break makes a simulated peer misbehave, so that it can be seen that a step fails.
 //

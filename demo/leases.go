@@ -15,8 +15,9 @@ import (
 const (
 	slotEvery  = time.Second
 	slotWindow = 4 * time.Second
-	// slotCount is as many as an outage needs here, and the way back: some ten seconds.
-	slotCount = 20
+	// slotCount is as many as an outage needs here, and the way back: some ten seconds, and
+	// three times as many on a busy machine.
+	slotCount = 30
 	// slotsShown is how many slots an outage lasts that is watched.
 	slotsShown = 3
 )
@@ -37,6 +38,9 @@ func (l *leases) window(slot int) contract.DNSWindow {
 	return contract.DNSWindow{IssuedAt: opens.UnixMilli(), NotBefore: opens.UnixMilli(), ExpiresAt: opens.Add(slotWindow).UnixMilli()}
 }
 
+// opens is when the window of a slot opens.
+func (l *leases) opens(slot int) time.Time { return time.UnixMilli(l.window(slot).NotBefore) }
+
 // projection is a projection whose own window is that of slot 0, under this authority.
 func (l *leases) projection(of simulate.Projection) simulate.Projection {
 	of.Authority, of.DNS = l.authority.Reference(), l.window(0)
@@ -46,6 +50,17 @@ func (l *leases) projection(of simulate.Projection) simulate.Projection {
 // next is the first slot that opens after a time.
 func (l *leases) next(after time.Time) int {
 	return int(after.Sub(l.from)/slotEvery) + 1
+}
+
+// lasting is how many renewals of a run are of use at a time: their windows have not ended.
+func (l *leases) lasting(at time.Time) int {
+	n := 0
+	for slot := 1; slot <= slotCount; slot++ {
+		if l.window(slot).ExpiresAt > at.UnixMilli() {
+			n++
+		}
+	}
+	return n
 }
 
 // run signs the renewals of the slots that follow a projection's own.

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -17,11 +18,12 @@ const (
 // counted and shown, and the next one is tried: whoever lets a demonstration run may
 // close the lid of the machine.
 func (c *cluster) live(ctx context.Context) {
-	l := Live{Kind: kindLive, Operator: c.relay.console.Base}
+	l := Live{Kind: kindLive, Operator: c.relay.console.Base, Commands: c.commands()}
 	if err := c.keepRenewed(); err != nil {
 		l.Fault = err.Error()
 	}
 	c.cfg.To.Live(l)
+	l.Commands = nil
 	began := time.Now()
 	ticker := time.NewTicker(roundEvery)
 	defer ticker.Stop()
@@ -47,6 +49,15 @@ func (c *cluster) live(ctx context.Context) {
 			c.count(ctx, &l)
 			c.cfg.To.Live(l)
 		}
+	}
+}
+
+// commands are those that look at the relay from another terminal.
+func (c *cluster) commands() []string {
+	operator := " --operator=" + c.relay.address()
+	return []string{
+		c.cfg.Program + " status" + operator,
+		fmt.Sprintf("%s explain%s --from=%s --to=%s", c.cfg.Program, operator, workload(nodeC), workload(nodeB)),
 	}
 }
 

@@ -173,7 +173,9 @@ func (c console) awaitEvent(ctx context.Context, from uint64, kind string) (happ
 		if len(found) == 0 {
 			return mismatch("the event "+kind, "none in /events from number %d on", from)
 		}
-		first = found[0]
+		if first = found[0]; first.Time.IsZero() {
+			return mismatch("the time of the event "+kind, "none")
+		}
 		return nil
 	})
 	return first, err

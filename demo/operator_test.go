@@ -103,7 +103,7 @@ func TestEvents(t *testing.T) {
 		if from%2 == 1 {
 			kind = "wanted"
 		}
-		return fmt.Sprintf(`{"events":[{"seq":%d,"type":%q,"fields":{"node":"node-%d","sequence":%d}}],"next":%d}`, from, kind, from, from, from+1)
+		return fmt.Sprintf(`{"events":[{"seq":%d,"time":"2026-12-01T04:00:00Z","type":%q,"fields":{"node":"node-%d","sequence":%d}}],"next":%d}`, from, kind, from, from, from+1)
 	})
 	if next, err := c.next(t.Context()); err != nil || next != 6 {
 		t.Errorf("next is %d, %v", next, err)
@@ -112,7 +112,7 @@ func TestEvents(t *testing.T) {
 	if err != nil || len(found) != 2 || found[0].Seq != 3 || found[0].Node != "node-3" || found[1].Sequence != 5 {
 		t.Errorf("found %+v, %v", found, err)
 	}
-	if first, err := c.awaitEvent(t.Context(), 1, "wanted"); err != nil || first.Seq != 1 {
+	if first, err := c.awaitEvent(t.Context(), 1, "wanted"); err != nil || first.Seq != 1 || first.Time.IsZero() {
 		t.Errorf("first %+v, %v", first, err)
 	}
 }

@@ -41,12 +41,14 @@ func opening(cfg Config, steps []step) Opening {
 
 // Live is what live traffic has come to so far, by /status and by the peers' records.
 type Live struct {
-	Kind     string  `json:"kind"`     // live
-	Operator string  `json:"operator"` // URL of the relay's operator endpoint
-	Seconds  float64 `json:"seconds"`
-	Rounds   int     `json:"rounds"` // of traffic that were whole
-	Faults   int     `json:"faults"` // rounds that were not
-	Fault    string  `json:"fault,omitempty"`
+	Kind     string `json:"kind"`     // live
+	Operator string `json:"operator"` // URL of the relay's operator endpoint
+	// Commands are lines for a shell that look at the relay; in the first of all alone.
+	Commands []string `json:"commands,omitempty"`
+	Seconds  float64  `json:"seconds"`
+	Rounds   int      `json:"rounds"` // of traffic that were whole
+	Faults   int      `json:"faults"` // rounds that were not
+	Fault    string   `json:"fault,omitempty"`
 
 	Downloaded int64  `json:"downloadedBytes"` // by node-a from node-b, through the hub
 	ToCloudly  uint64 `json:"toCloudly"`       // requests of all nodes that the relay carried up

@@ -21,7 +21,7 @@ func show(p Printer) {
 	p.Begin(first)
 	first.Outcome, first.Seconds, first.Facts = Held, 1.234, []Fact{shownFact}
 	p.Step(first)
-	p.Live(Live{Kind: kindLive, Operator: "http://127.0.0.1:9"})
+	p.Live(Live{Kind: kindLive, Operator: "http://127.0.0.1:9", Commands: []string{"./relay status", "./relay explain"}})
 	p.Live(Live{Kind: kindLive, Operator: "http://127.0.0.1:9", Seconds: 65, Rounds: 64, Faults: 1, Fault: "no route",
 		Downloaded: 3 << 20, ToCloudly: 7, ToNodes: 6, Packets: 1, HTTPS: 5})
 	second := Result{Number: 2, Name: "two", Title: "The second"}
@@ -47,8 +47,8 @@ The relay goes on, with a little traffic. Look at it from another terminal:
     http://127.0.0.1:9/events
     http://127.0.0.1:9/metrics
     http://127.0.0.1:9/readyz?verbose
-    relay status --operator=127.0.0.1:9
-    relay explain --operator=127.0.0.1:9 --from=10.91.2.2 --to=10.91.1.2
+    ./relay status
+    ./relay explain
 
 Ctrl-C stops it.
 
@@ -109,7 +109,7 @@ func TestJSON(t *testing.T) {
 	show(NewJSON(&b))
 	want := `{"kind":"demo","version":"1.2.3","once":false,"break":"grant","steps":["one","two","three","four"]}
 {"kind":"step","step":1,"name":"one","title":"The first","outcome":"held","seconds":1.234,"evidence":[{"from":"/status","says":"three nodes","values":{"at":"2026-12-01T04:00:00Z","nodes":3}}]}
-{"kind":"live","operator":"http://127.0.0.1:9","seconds":0,"rounds":0,"faults":0,"downloadedBytes":0,"toCloudly":0,"toNodes":0,"packets":0,"https":0}
+{"kind":"live","operator":"http://127.0.0.1:9","commands":["./relay status","./relay explain"],"seconds":0,"rounds":0,"faults":0,"downloadedBytes":0,"toCloudly":0,"toNodes":0,"packets":0,"https":0}
 {"kind":"live","operator":"http://127.0.0.1:9","seconds":65,"rounds":64,"faults":1,"fault":"no route","downloadedBytes":3145728,"toCloudly":7,"toNodes":6,"packets":1,"https":5}
 {"kind":"step","step":2,"name":"two","title":"The second","outcome":"failed","seconds":0,"evidence":[],"expected":"all","found":"none"}
 {"kind":"step","step":3,"name":"three","title":"The third","outcome":"skipped","seconds":0,"evidence":[]}

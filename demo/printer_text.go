@@ -156,15 +156,15 @@ func wrap(text string, width int) []string {
 
 func (p *textPrinter) Live(l Live) {
 	if l.Rounds+l.Faults == 0 {
-		address := strings.TrimPrefix(l.Operator, "http://")
 		p.say("")
 		p.say("The relay goes on, with a little traffic. Look at it from another terminal:")
 		p.say("")
 		for _, page := range []string{"/status", "/events", "/metrics", "/readyz?verbose"} {
 			p.say("    %s", p.paint(bold, l.Operator+page))
 		}
-		p.say("    %s", p.paint(bold, "relay status --operator="+address))
-		p.say("    %s", p.paint(bold, fmt.Sprintf("relay explain --operator=%s --from=%s --to=%s", address, workload(nodeC), workload(nodeB))))
+		for _, command := range l.Commands {
+			p.say("    %s", p.paint(bold, command))
+		}
 		p.say("")
 		p.say("Ctrl-C stops it.")
 		p.say("")

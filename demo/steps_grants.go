@@ -11,7 +11,7 @@ import (
 // granted adds grants, and lets node-c download over the tunnel that it has.
 func (c *cluster) granted(ctx context.Context, e *evidence) error {
 	m := c.nodes[nodeC]
-	if err := c.apply(ctx, grants([2]int{nodeA, nodeB}, [2]int{nodeB, nodeA}, [2]int{nodeB, nodeC}, [2]int{nodeC, nodeB})); err != nil {
+	if _, err := c.apply(ctx, grants([2]int{nodeA, nodeB}, [2]int{nodeB, nodeA}, [2]int{nodeB, nodeC}, [2]int{nodeC, nodeB})); err != nil {
 		return err
 	}
 	d, err := c.relay.console.status(ctx)
@@ -72,12 +72,13 @@ func (c *cluster) withdrawn(ctx context.Context, e *evidence) error {
 	if err != nil {
 		return err
 	}
-	if err := c.apply(ctx, grants([2]int{nodeA, nodeB}, [2]int{nodeB, nodeA})); err != nil {
+	revision, err := c.apply(ctx, grants([2]int{nodeA, nodeB}, [2]int{nodeB, nodeA}))
+	if err != nil {
 		return err
 	}
 	at := t.bytes.Load()
-	e.add(m.name, fmt.Sprintf("had downloaded %s when the hub answered that revision %d is in force", sizeText(at), c.network.Revision),
-		"bytes", at, "revision", c.network.Revision)
+	e.add(m.name, fmt.Sprintf("had downloaded %s when the hub answered that revision %d is in force", sizeText(at), revision),
+		"bytes", at, "revision", revision)
 	last, err := t.silent(ctx)
 	if err != nil {
 		return err

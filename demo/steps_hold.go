@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"serve.zone/relay/contract"
+	"serve.zone/relay/operator/client"
 	"serve.zone/relay/simulate"
 )
 
@@ -33,18 +34,29 @@ func (c *cluster) hold(ctx context.Context, e *evidence) error {
 	if err != nil {
 		return err
 	}
-	s := d.Duties.Escrow
-	if s.Runs != uint64(len(c.nodes)) {
-		return mismatch("a run for every node", "%d runs", s.Runs)
-	}
 	each, every, window, err := c.grid()
+	if err != nil {
+		return err
+	}
+	s, err := c.kept(d, each)
 	if err != nil {
 		return err
 	}
 	e.add(cloudlyName, fmt.Sprintf("handed over %s for each node: a window of %s every %s (in a real cluster 15 minutes every 10)",
 		count(each, "renewal"), window, every), "each", each, "everySeconds", every.Seconds(), "windowSeconds", window.Seconds())
 	e.add(fromStatus, fmt.Sprintf("%s are held for %s", count(s.Renewals, "renewal"), count(s.Runs, "node")), "renewals", s.Renewals, "runs", s.Runs)
-	return c.wrongRun(ctx, e)
+	return c.wrongRun(ctx, e, each)
+}
+
+// kept returns what the relay shows of what it holds: a run for every node, of as many
+// renewals as Cloudly handed over, but for those whose window has ended since.
+func (c *cluster) kept(d document, each int) (*client.EscrowSection, error) {
+	s, nodes := d.Duties.Escrow, len(c.nodes)
+	if ended := slotCount - c.leases.lasting(time.Now()); s.Runs != uint64(nodes) || s.Renewals > uint64(nodes*each) || s.Renewals < uint64(nodes*(each-ended)) {
+		return nil, mismatch(fmt.Sprintf("%s for each of %d nodes held, but for %d whose window has ended", count(each, "renewal"), nodes, ended),
+			"%d of %s", s.Renewals, count(s.Runs, "node"))
+	}
+	return s, nil
 }
 
 // grid reads the last run that Cloudly handed over from its record: how many renewals
@@ -65,7 +77,7 @@ func (c *cluster) grid() (n int, every, window time.Duration, err error) {
 
 // wrongRun hands over a run in which one digest is wrong. It is refused whole, and what
 // is held stays.
-func (c *cluster) wrongRun(ctx context.Context, e *evidence) error {
+func (c *cluster) wrongRun(ctx context.Context, e *evidence, each int) error {
 	run, err := c.leases.run(c.nodes[nodeA].projection)
 	if err != nil {
 		return err
@@ -80,11 +92,12 @@ func (c *cluster) wrongRun(ctx context.Context, e *evidence) error {
 	if err != nil {
 		return err
 	}
-	if d.Duties.Escrow.Runs != uint64(len(c.nodes)) {
-		return mismatch("what is held to stay", "%d runs are held", d.Duties.Escrow.Runs)
+	s, err := c.kept(d, each)
+	if err != nil {
+		return err
 	}
 	e.add(cloudlyName, fmt.Sprintf("hands over one more run, with one wrong digest, and is refused: %q",
 		lastRefusal(c.cloudly.Frames(), contract.MethodHoldDNSLeaseRenewals)), "refused", name)
-	e.add(fromStatus, fmt.Sprintf("%s are still held for %s", count(d.Duties.Escrow.Renewals, "renewal"), count(d.Duties.Escrow.Runs, "node")))
+	e.add(fromStatus, fmt.Sprintf("%s are still held for %s", count(s.Renewals, "renewal"), count(s.Runs, "node")))
 	return nil
 }

@@ -42,8 +42,9 @@ func (c *cluster) publish(ctx context.Context, e *evidence) error {
 	}
 	d, err := c.relay.console.until(ctx, func(d document) error {
 		s := d.Duties.Ingress
-		if s.Table == nil || s.Table.Revision != table.Revision || len(s.Ingresses) != 1 || s.Ingresses[0].Pulled != table.Revision {
-			return mismatch(fmt.Sprintf("table %d pulled by one ingress", table.Revision), "%+v", s)
+		if s.Table == nil || s.Table.Revision != table.Revision || s.Table.Routes != uint64(len(table.Routes)) ||
+			len(s.Ingresses) != 1 || s.Ingresses[0].Pulled != table.Revision || s.Ingresses[0].Node != nodeNames[nodeA] {
+			return mismatch(fmt.Sprintf("table %d with %s pulled by the ingress on %s", table.Revision, count(len(table.Routes), "route"), nodeNames[nodeA]), "%+v", s)
 		}
 		return nil
 	})

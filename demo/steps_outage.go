@@ -27,6 +27,9 @@ func (c *cluster) outage(ctx context.Context, e *evidence) error {
 	if err != nil {
 		return err
 	}
+	if begun.Count != len(c.nodes) {
+		return mismatch("a release for every node", "one for %s", count(begun.Count, "node"))
+	}
 	e.add(fromEvents, fmt.Sprintf("%s %s, and %s for %s", clockText(lost.Time), lost.Type, begun.Type, count(begun.Count, "node")), "nodes", begun.Count)
 
 	m := c.nodes[nodeA]
@@ -55,24 +58,15 @@ func (c *cluster) outage(ctx context.Context, e *evidence) error {
 		return err
 	}
 	// A node has admitted a renewal a little before the relay has read that it did.
-	d, err := c.relay.console.until(ctx, func(d document) error {
-		for _, n := range d.Duties.Escrow.Nodes {
-			if n.Acknowledged == nil || n.Acknowledged.Sequence < int64(first+slotsShown-1) {
-				return mismatch(fmt.Sprintf("an acknowledged renewal %d for %s", first+slotsShown-1, n.ID), "%+v", n.Acknowledged)
-			}
-		}
-		return nil
-	})
+	last := int64(first + slotsShown - 1)
+	d, err := c.relay.console.until(ctx, func(d document) error { return c.acknowledged(d, last) })
 	if err != nil {
 		return err
 	}
-	var least int64
-	var covered time.Time
+	least, covered := d.Duties.Escrow.Nodes[0].Acknowledged.Sequence, d.Duties.Escrow.Nodes[0].ExpiresAt
 	for _, n := range d.Duties.Escrow.Nodes {
-		if least == 0 || n.Acknowledged.Sequence < least {
-			least = n.Acknowledged.Sequence
-		}
-		if covered.IsZero() || n.ExpiresAt.Before(covered) {
+		least = min(least, n.Acknowledged.Sequence)
+		if n.ExpiresAt.Before(covered) {
 			covered = n.ExpiresAt
 		}
 	}
@@ -82,9 +76,27 @@ func (c *cluster) outage(ctx context.Context, e *evidence) error {
 	return nil
 }
 
+// acknowledged says for which node the relay does not show that a renewal, or one behind
+// it, was acknowledged, and until when what it holds would last.
+func (c *cluster) acknowledged(d document, sequence int64) error {
+	nodes := d.Duties.Escrow.Nodes
+	if len(nodes) != len(c.nodes) {
+		return mismatch("what is held for every node", "it is shown for %s", count(len(nodes), "node"))
+	}
+	for _, n := range nodes {
+		if n.Acknowledged == nil || n.Acknowledged.Sequence < sequence {
+			return mismatch(fmt.Sprintf("an acknowledged renewal %d for %s", sequence, n.ID), "%+v", n.Acknowledged)
+		}
+		if n.ExpiresAt.Before(time.UnixMilli(c.leases.window(slotCount).ExpiresAt)) {
+			return mismatch("what is held for "+n.ID+" to last until the end of its run", "it lasts until %s", clockText(n.ExpiresAt))
+		}
+	}
+	return nil
+}
+
 // released waits until every node has admitted the renewal of a slot, and shows when.
 func (c *cluster) released(ctx context.Context, e *evidence, slot int64) error {
-	opens := time.UnixMilli(c.leases.window(int(slot)).NotBefore)
+	opens := c.leases.opens(int(slot))
 	var worst time.Duration
 	for _, m := range c.nodes {
 		var j simulate.Judgement
@@ -162,90 +174,4 @@ func (w *names) unbroken() error {
 		return mismatch("open DNS windows throughout", "%s was without one for a while", w.gap)
 	}
 	return nil
-}
-
-// back brings Cloudly back and waits until every node has registered again.
-func (c *cluster) back(ctx context.Context, e *evidence) error {
-	from, err := c.relay.console.next(ctx)
-	if err != nil {
-		return err
-	}
-	sockets := map[string]int{}
-	for _, m := range c.nodes {
-		sockets[m.name], _ = m.pallet.Registered()
-	}
-	nonces := c.nonces()
-	c.cloudly.Return()
-	registered, err := c.relay.console.awaitEvent(ctx, from, "cloudly-registered")
-	if err != nil {
-		return err
-	}
-	e.add(fromEvents, fmt.Sprintf("%s %s, with sequence %d: the relay tried again by itself", clockText(registered.Time), registered.Type, registered.Sequence), "sequence", registered.Sequence)
-	ended, err := c.relay.console.awaitEvent(ctx, from, "renewals-release-ended")
-	if err != nil {
-		return err
-	}
-	e.add(fromEvents, fmt.Sprintf("%s %s: %s had been acknowledged without Cloudly", clockText(ended.Time), ended.Type, count(ended.Count, "renewal")), "acknowledged", ended.Count)
-	for _, m := range c.nodes {
-		if _, err := m.pallet.WaitRegistered(ctx, sockets[m.name]); err != nil {
-			return fmt.Errorf("%s registers again: %w", m.name, err)
-		}
-	}
-	d, err := c.relay.console.until(ctx, func(d document) error {
-		for _, n := range d.Duties.Forward.Nodes {
-			if !n.Confirmed {
-				return mismatch("every session confirmed by the Cloudly that came back", "%s is not", n.ID)
-			}
-		}
-		if got := d.names(); got != strings.Join(nodeNames, ", ") {
-			return mismatch("all nodes carried", "%s", got)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if err := c.spared(e, registered.Time); err != nil {
-		return err
-	}
-	if c.nonces() != nonces {
-		return mismatch("nodes that register as the processes they were", "another nonce")
-	}
-	e.add(fromStatus, d.names()+" are confirmed by the Cloudly that came back", "nodes", nodeNames)
-	e.add(fromNodes, "have registered again by themselves, each over a new socket, without a restart")
-	if err := c.report(ctx, c.nodes[nodeA]); err != nil {
-		return mismatch("a report that passes again", "%v", err)
-	}
-	if _, err := sameBytes(reportMethod, c.nodes[nodeA].pallet.Frames(), c.cloudly.Frames()); err != nil {
-		return err
-	}
-	if n := len(c.cloudly.Frames().Received(reportMethod)) - c.heard; n != 1 {
-		return mismatch("one report at Cloudly since it was away: the refused one was not queued", "%d", n)
-	}
-	e.add(cloudlyName, "has the report that node-a could not deliver before, once")
-	return nil
-}
-
-// spared shows that no renewal was released since Cloudly is back, though windows have
-// opened.
-func (c *cluster) spared(e *evidence, since time.Time) error {
-	opened := c.leases.next(time.Now()) - c.leases.next(since)
-	for _, m := range c.nodes {
-		for _, j := range m.pallet.Judgements() {
-			if j.At.After(since.Add(slotEvery / 2)) { // what was on its way may still arrive
-				return mismatch("no renewal released to "+m.name+" behind the return", "renewal %d, at %s", j.Renewal.Sequence, clockText(j.At))
-			}
-		}
-	}
-	e.add(fromNodes, fmt.Sprintf("were given no renewal since, though %s opened meanwhile", count(opened, "window")), "windows", opened)
-	return nil
-}
-
-// nonces are the process starts of all nodes.
-func (c *cluster) nonces() string {
-	var all []string
-	for _, m := range c.nodes {
-		all = append(all, m.pallet.Nonce())
-	}
-	return strings.Join(all, " ")
 }

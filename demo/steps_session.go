@@ -5,56 +5,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"serve.zone/relay/contract"
-	"serve.zone/relay/operator/client"
 	"serve.zone/relay/simulate"
 )
-
-// start starts the relay and waits until it is ready.
-func (c *cluster) start(ctx context.Context, e *evidence) error {
-	began := time.Now()
-	if err := c.startRelay(ctx); err != nil {
-		return err
-	}
-	if _, err := c.cloudly.WaitRegistered(ctx, 0); err != nil {
-		return err
-	}
-	took := time.Since(began)
-	d, err := c.relay.console.until(ctx, func(d document) error {
-		if s := d.Duties.Cloudly; !s.Registered || s.Origin != c.origin() {
-			return mismatch("a registered session to Cloudly", "state %s, origin %q, trouble %q", s.State, s.Origin, s.LastTrouble)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	all := c.cloudly.Registrations()
-	if len(all) != 1 || all[0].Relay.VPNHub == nil {
-		return mismatch("one registration, with a hub", "%d registrations", len(all))
-	}
-	r, hub := all[0].Relay, all[0].Relay.VPNHub
-	e.add(cloudlyName, fmt.Sprintf("accepted relay %s: nodes dial %s:%d, tunnels end at %s:%d (UDP)",
-		r.Version, r.ListenAddress, r.ListenPort, hub.Address, hub.QUICPort),
-		"version", r.Version, "node", r.NodeID, "sequence", all[0].Sequence)
-	e.add(fromStatus, "the session is "+d.Duties.Cloudly.State+"; nodes are told to dial "+d.Duties.Cloudly.Origin,
-		"state", d.Duties.Cloudly.State, "origin", d.Duties.Cloudly.Origin)
-	var ready client.Readiness
-	err = eventually(ctx, settleWait, func() error {
-		if ready, err = c.relay.console.Ready(ctx); err != nil {
-			return mismatch("a relay that is ready", "%v", err)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	e.add(fromReady, fmt.Sprintf("ready: %d checks, none against; %.0f ms from the start to the registration",
-		len(ready.Findings), took.Seconds()*1000), "ready", ready.Ready, "checks", len(ready.Findings), "startSeconds", seconds(took))
-	return nil
-}
 
 // stranger is a node that Cloudly has never enrolled.
 const stranger = "node-x"
@@ -174,11 +128,20 @@ func (c *cluster) exchange(ctx context.Context, e *evidence) error {
 	if err != nil {
 		return err
 	}
-	na, _ := d.node(a.name)
-	nb, _ := d.node(b.name)
-	e.add(fromStatus, fmt.Sprintf("%s of node-a carried to Cloudly, its registration among them, and %s of Cloudly to node-b",
-		count(na.ToCloudly.Requests, "request"), count(nb.FromCloudly.Requests, "request")),
-		"toCloudly", na.ToCloudly.Requests, "fromCloudly", nb.FromCloudly.Requests)
+	return d.carried(e, a.name, b.name)
+}
+
+// carried shows what the relay has carried in step exchange: of one node its registration
+// and its report, and a push to the other one.
+func (d document) carried(e *evidence, reporter, pushed string) error {
+	r, _ := d.node(reporter)
+	p, _ := d.node(pushed)
+	up, down := r.ToCloudly.Requests, p.FromCloudly.Requests
+	if up < 2 || down < 1 {
+		return mismatch(fmt.Sprintf("at least 2 requests of %s carried to Cloudly, and 1 of Cloudly to %s", reporter, pushed), "%d and %d", up, down)
+	}
+	e.add(fromStatus, fmt.Sprintf("%s of %s carried to Cloudly, its registration among them, and %s of Cloudly to %s",
+		count(up, "request"), reporter, count(down, "request"), pushed), "toCloudly", up, "fromCloudly", down)
 	return nil
 }
 

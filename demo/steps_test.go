@@ -10,6 +10,16 @@ import (
 	"serve.zone/relay/simulate"
 )
 
+// walk runs steps that hold.
+func walk(t *testing.T, e *evidence, steps ...func(context.Context, *evidence) error) {
+	t.Helper()
+	for _, run := range steps {
+		if err := run(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // What a step claims it has looked for: with something else in its place it fails.
 func TestStepsNoticeWhatIsNotAsClaimed(t *testing.T) {
 	t.Parallel()
@@ -19,11 +29,7 @@ func TestStepsNoticeWhatIsNotAsClaimed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var e evidence
-	for _, run := range []func(context.Context, *evidence) error{c.start, c.register, c.join, c.download} {
-		if err := run(t.Context(), &e); err != nil {
-			t.Fatal(err)
-		}
-	}
+	walk(t, &e, c.start, c.register, c.join, c.download)
 	fails := func(what string, err error) {
 		t.Helper()
 		if !isMismatch(err) {
@@ -38,8 +44,23 @@ func TestStepsNoticeWhatIsNotAsClaimed(t *testing.T) {
 	fails("an explanation that admits, of what is dropped", c.explained(t.Context(), &e, c.nodes[nodeC], true))
 	fails("an explanation that drops, of what is admitted", c.explained(t.Context(), &e, c.nodes[nodeA], false))
 
+	// A relay that refuses a first packet and no other.
 	all := grants([2]int{nodeA, nodeB}, [2]int{nodeB, nodeA}, [2]int{nodeB, nodeC}, [2]int{nodeC, nodeB})
-	if err := c.apply(t.Context(), all); err != nil {
+	opened := make(chan error, 1)
+	go func() {
+		_, err := c.relay.console.until(t.Context(), func(d document) error {
+			if drops(d.member(nodeNames[nodeC]), noGrant) == 0 {
+				return mismatch("a dropped packet", "none")
+			}
+			return nil
+		})
+		if err == nil {
+			_, err = c.apply(t.Context(), all)
+		}
+		opened <- err
+	}()
+	fails("a download that is refused at first", c.denied(t.Context(), &e))
+	if err := <-opened; err != nil {
 		t.Fatal(err)
 	}
 	fails("a refused download that is granted", c.denied(t.Context(), &e))
@@ -55,6 +76,14 @@ func TestStepsNoticeWhatIsNotAsClaimed(t *testing.T) {
 	fails("another node's report", err)
 	_, err = sameBytes(pushMethod, c.cloudly.Frames(), c.nodes[nodeB].pallet.Frames())
 	fails("a push that there was not", err)
+
+	// What was refused before is dropped no more.
+	d, err := c.relay.console.status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = refused(d, d, nodeNames[nodeC])
+	fails("drops of another step", err)
 
 	// No window was projected under these leases.
 	for _, m := range c.nodes {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,7 +41,8 @@ relay can be looked at: where its pages are is said then.
               skipped), seconds, evidence (a list of: from, says, values), and of a
               failed one expected and found
         live  operator (a URL), seconds, rounds, faults, fault, downloadedBytes,
-              toCloudly, toNodes, packets, https; once at the beginning, then every 5 s
+              toCloudly, toNodes, packets, https; once at the beginning, with commands
+              that look at the relay, then every 5 s
         end   held, seconds, steps (how many ended with which outcome)
       Members may be added. Sizes are bytes, times RFC 3339.
   --size=MIB
@@ -118,8 +121,28 @@ func (v *demoVerb) run(p process) int {
 	defer log.TakeOver()()
 	return v.watch(p, log, out, demo.Config{
 		Relay: seams(appliance.Config{Build: thisBuild(), Log: log}),
-		Dir:   dir, To: v.printer(p), Once: v.Once, Size: v.size, Break: demo.Break(v.Break.text),
+		Dir:   dir, Program: typed(p.program), To: v.printer(p), Once: v.Once, Size: v.size, Break: demo.Break(v.Break.text),
 	})
+}
+
+// fromGo matches where the go command builds what it runs: in a folder for temporary
+// files, or since Go 1.24 in its cache.
+var fromGo = regexp.MustCompile(`/go-build[0-9]+/b[0-9]+/exe/[^/]+$|/[0-9a-f]{2}/[0-9a-f]{64}-d/[^/]+$`)
+
+// unquoted matches what a shell takes as it stands.
+var unquoted = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,=-]+$`)
+
+// typed is what to type in order to run a program again that was started like this.
+func typed(program string) string {
+	switch {
+	case program == "":
+		return "relay"
+	case fromGo.MatchString(filepath.ToSlash(program)):
+		return "go run ./cmd/relay" // as README.md says it; the folder is gone when this process is
+	case unquoted.MatchString(program):
+		return program
+	}
+	return "'" + strings.ReplaceAll(program, "'", `'\''`) + "'"
 }
 
 // watch runs the demonstration, interrupts it at the first signal and gives it up at

@@ -141,6 +141,33 @@ func TestDemo_Flags(t *testing.T) {
 	}
 }
 
+// What is to be typed can be pasted, however the program was started.
+func TestDemo_WhatToType(t *testing.T) {
+	hash := strings.Repeat("0123456789abcdef", 4)
+	for program, want := range map[string]string{
+		"":                                       "relay",
+		"relay":                                  "relay",
+		"./relay":                                "./relay",
+		"/opt/go-build/relay":                    "/opt/go-build/relay",
+		"/tmp/go-build3400110474/relay":          "/tmp/go-build3400110474/relay",
+		"/opt/my relay's/relay":                  `'/opt/my relay'\''s/relay'`,
+		"/opt/a;b":                               "'/opt/a;b'",
+		"/tmp/go-build3400110474/b001/exe/relay": "go run ./cmd/relay",
+		"/var/cache/go-build/01/" + hash + "-d/relay": "go run ./cmd/relay",
+		"/var/cache/01/" + hash + "-d/relay":          "go run ./cmd/relay",
+		"/var/cache/01/" + hash + "/relay":            "/var/cache/01/" + hash + "/relay",
+	} {
+		if got := typed(program); got != want {
+			t.Errorf("%q: %s, want %s", program, got, want)
+		}
+	}
+	d := newDemoRun(t, func(context.Context, demo.Config) (bool, error) { return true, nil })
+	d.program = "bin/relay"
+	if d.verb.run(d.process); d.shown.Program != "bin/relay" {
+		t.Errorf("the demonstration is told %q", d.shown.Program)
+	}
+}
+
 // Colour is for a terminal alone, and for whoever did not ask to be spared.
 func TestDemo_Colour(t *testing.T) {
 	device, err := os.Open(os.DevNull) // a device, as a terminal is

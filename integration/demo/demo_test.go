@@ -1,10 +1,12 @@
 package demo_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -85,7 +87,11 @@ func TestJSON_LiveUntilASignal(t *testing.T) {
 			live++
 			if live == 1 {
 				lookAt(t, o.Operator)
+				paste(t, o.Commands)
 				continue
+			}
+			if len(o.Commands) > 0 {
+				t.Errorf("commands are shown again: %q", o.Commands)
 			}
 			if o.Rounds == 0 || o.Faults > 0 || o.Packets == 0 {
 				t.Errorf("live: %d rounds, %d faults (%s), %d packets", o.Rounds, o.Faults, o.Fault, o.Packets)
@@ -143,6 +149,23 @@ func lookAt(t *testing.T, operator string) {
 		response.Body.Close()
 		if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(body), says) {
 			t.Errorf("%s: %s, %v; it does not say %s", path, response.Status, err, says)
+		}
+	}
+}
+
+// paste runs the commands that a demonstration says to look at it with, as whoever copies
+// them into a shell.
+func paste(t *testing.T, commands []string) {
+	t.Helper()
+	if len(commands) != 2 {
+		t.Errorf("the commands are %q", commands)
+	}
+	for _, command := range commands {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		out, err := exec.CommandContext(ctx, "sh", "-c", command).CombinedOutput()
+		cancel()
+		if err != nil || !strings.Contains(string(out), "node-c") {
+			t.Errorf("%s: %v\n%s", command, err, out)
 		}
 	}
 }

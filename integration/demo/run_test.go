@@ -166,14 +166,15 @@ type object struct {
 		From string `json:"from"`
 		Says string `json:"says"`
 	} `json:"evidence"`
-	Expected string `json:"expected"`
-	Found    string `json:"found"`
-	Operator string `json:"operator"`
-	Rounds   int    `json:"rounds"`
-	Faults   int    `json:"faults"`
-	Fault    string `json:"fault"`
-	Packets  uint64 `json:"packets"`
-	Held     bool   `json:"held"`
+	Expected string   `json:"expected"`
+	Found    string   `json:"found"`
+	Operator string   `json:"operator"`
+	Commands []string `json:"commands"`
+	Rounds   int      `json:"rounds"`
+	Faults   int      `json:"faults"`
+	Fault    string   `json:"fault"`
+	Packets  uint64   `json:"packets"`
+	Held     bool     `json:"held"`
 }
 
 // object reads the next line as one, and returns false behind the last.
