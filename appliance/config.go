@@ -3,7 +3,6 @@ package appliance
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"time"
 
@@ -46,8 +45,38 @@ type UnsupportedError struct {
 	Needs   string // what is missing
 }
 
-func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("%s: %s is not part of this build", e.Setting, e.Needs)
+func (e *UnsupportedError) Error() string { return e.Setting + ": " + e.rule() }
+
+func (e *UnsupportedError) rule() string { return e.Needs + " is not part of this build" }
+
+// unsupported returns what this build cannot honour. A setting that is empty was
+// refused already, and nothing is compared with it.
+func unsupported(s config.Config) []*UnsupportedError {
+	var all []*UnsupportedError
+	refuse := func(setting, needs string) { all = append(all, &UnsupportedError{Setting: setting, Needs: needs}) }
+	if s.Hub.Workers > 1 {
+		refuse("hub-workers", "a hub of several sockets")
+	}
+	if s.TLS.Source != config.FromFiles {
+		refuse("tls-source", "the source "+string(s.TLS.Source))
+	}
+	if s.Cloudly.URL != "" && s.Registry.Upstream != s.Cloudly.URL {
+		refuse("registry-upstream", "the registry")
+	}
+	if s.Registry.Upstream != "" && s.Registry.RealmOrigin != s.Registry.Upstream {
+		refuse("registry-realm-origin", "the registry")
+	}
+	return all
+}
+
+// Judge is the config.Sources.Judge of this build, so that what it cannot honour is
+// said with everything else that is wrong.
+func Judge(s config.Config) []config.Refusal {
+	var all []config.Refusal
+	for _, e := range unsupported(s) {
+		all = append(all, config.Refusal{Setting: e.Setting, Rule: config.Rule(e.rule())})
+	}
+	return all
 }
 
 // validate judges what the readers of single settings cannot.
@@ -58,16 +87,8 @@ func (c Config) validate() error {
 	if !contract.IsReleaseVersion(c.Build.Version) {
 		return errors.New("appliance: the version of this build is no release version")
 	}
-	s := c.Settings
-	switch {
-	case s.TLS.Source != config.FromFiles:
-		return &UnsupportedError{Setting: "tls-source", Needs: "the source " + string(s.TLS.Source)}
-	case s.Hub.Workers > 1:
-		return &UnsupportedError{Setting: "hub-workers", Needs: "a hub of several sockets"}
-	case s.Registry.Upstream != s.Cloudly.URL:
-		return &UnsupportedError{Setting: "registry-upstream", Needs: "the registry"}
-	case s.Registry.RealmOrigin != s.Registry.Upstream:
-		return &UnsupportedError{Setting: "registry-realm-origin", Needs: "the registry"}
+	if all := unsupported(c.Settings); len(all) > 0 {
+		return all[0] // config.Load has said all of them, where it was told Judge
 	}
 	return nil
 }

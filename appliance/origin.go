@@ -59,8 +59,8 @@ const (
 )
 
 // judgeOrigin compares. It returns the check without its Since.
-func judgeOrigin(stated string, served bool, matches func(string) bool, port uint16) duty.Check {
-	c := duty.Check{Name: checkOriginMatch}
+func judgeOrigin(stated string, served bool, matches func(string) bool, bound netip.AddrPort) duty.Check {
+	c, port := duty.Check{Name: checkOriginMatch}, bound.Port()
 	parsed, ok := contract.ParseOrigin(stated)
 	switch {
 	case stated == "":
@@ -76,7 +76,7 @@ func judgeOrigin(stated string, served bool, matches func(string) bool, port uin
 		c.State = duty.OK
 	}
 	if ok {
-		c.Facts = field.List{field.Origin(stated), field.Count(port)}
+		c.Facts = field.List{field.Origin(stated), field.Address(bound)}
 	}
 	return c
 }
@@ -84,11 +84,11 @@ func judgeOrigin(stated string, served bool, matches func(string) bool, port uin
 // look compares now.
 func (o *origin) look() duty.Check {
 	served := o.served()
-	port := o.bound().Port()
+	bound := o.bound()
 	now := o.wall()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	c := judgeOrigin(o.stated, served, o.matches, port)
+	c := judgeOrigin(o.stated, served, o.matches, bound)
 	c.Since = now
 	c = c.After(o.shown)
 	o.shown = c
@@ -129,7 +129,7 @@ func (o *origin) tell() {
 	switch {
 	case before == c.Reason:
 	case c.Reason == originMismatch:
-		o.events.Publish(EventOriginMismatch, field.Origin(stated), field.Count(o.bound().Port()))
+		o.events.Publish(EventOriginMismatch, field.Origin(stated), field.Address(o.bound()))
 	case before == originMismatch && c.State == duty.OK:
 		o.events.Publish(EventOriginMatches, field.Origin(stated))
 	}

@@ -3,6 +3,7 @@ package appliance
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,8 +73,12 @@ func TestR18_OriginAndPort(t *testing.T) {
 				r.registered(0)
 				r.wantAgainst("origin: origin-mismatch")
 				after(time.Minute)
-				if n := len(r.events(EventOriginMismatch)); n != 1 {
-					t.Errorf("said %d times", n)
+				if diff := cmp.Diff([]string{relayListens}, r.says(EventOriginMismatch, "address")); diff != "" {
+					t.Errorf("what is bound (-want +got):\n%s", diff)
+				}
+				want := "[required, for 1m0s since 2000-01-01T00:00:00Z, origin=" + origin + " address=" + relayListens + "]\n"
+				if _, body := r.get("/readyz?verbose"); !strings.Contains(body, want) {
+					t.Errorf("no %q in %s", want, body)
 				}
 				if err := r.cloudly.EnableRelay(originText); err != nil {
 					t.Fatal(err)

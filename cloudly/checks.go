@@ -28,8 +28,21 @@ const (
 func (s *Session) Checks(time.Time) []duty.Check {
 	v := s.peek()
 	checks := v.checks[:]
-	checks[checkSession].Facts = field.List{field.Attempt(v.attempts), field.Duration(s.untilNext(v))}
+	checks[checkSession].Facts = s.attemptFacts(v)
 	return checks
+}
+
+// attemptFacts are the figures of a session that does not stand: the attempt that was
+// made last or is under way, and how long it is to the next while that is waited for.
+func (s *Session) attemptFacts(v shown) field.List {
+	if v.phase.stands() || v.attempts == 0 {
+		return nil
+	}
+	facts := field.List{field.Attempt(v.attempts)}
+	if v.wakeAt != 0 {
+		facts = append(facts, field.Next(s.untilNext(v)))
+	}
+	return facts
 }
 
 // judge judges all checks but the configuration's, which showConfiguration does.

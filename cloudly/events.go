@@ -31,7 +31,7 @@ const (
 var EventKinds = []duty.EventKind{
 	{Type: EventRegistered, Duty: Name, Level: slog.LevelInfo, Says: "Cloudly accepted a registration of this relay."},
 	{Type: EventSessionLost, Duty: Name, Level: slog.LevelWarn, Says: "The registered session ended; the relay comes back by itself."},
-	{Type: EventAttemptFailed, Duty: Name, Level: slog.LevelWarn, Says: "An attempt to have a session came to nothing. Published for the first failure of a row, for every other reason, and then for the 2nd, 4th, 8th and so on."},
+	{Type: EventAttemptFailed, Duty: Name, Level: slog.LevelWarn, Says: "An attempt to have a session came to nothing; nextSeconds is the wait until the next. Published for the first failure of a row, for every other reason, and then for the 2nd, 4th, 8th and so on."},
 	{Type: EventRegistrationRefused, Duty: Name, Level: slog.LevelWarn, Says: "A registration repeated on the standing session was refused or could not be sent; the session stays and the registration is tried again."},
 	{Type: EventProtocolRefused, Duty: Name, Level: slog.LevelError, Says: "The two sides' releases do not go together. Upgrade one of them; the relay offers again every 300 seconds."},
 	{Type: EventCustodyEnded, Duty: Name, Level: slog.LevelError, Says: "Cloudly does not dispatch to this relay, and everything held for its nodes was dropped. The refusal names what to put right."},
@@ -75,7 +75,7 @@ func (s *Session) narrate(before state, m *mail) {
 	case after.failures > before.failures:
 		if telling(after.failures) || s.otherTrouble(m.trouble) {
 			s.publish(EventAttemptFailed, field.Reason(m.trouble.String()), field.Error(m.err), closeCodeOf(m.err),
-				field.Attempt(after.failures), field.Duration(after.wakeAt-s.now()))
+				field.Attempt(after.failures), field.Next(after.wakeAt-s.now()))
 		}
 	}
 	if after.failures > before.failures {

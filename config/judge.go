@@ -9,6 +9,13 @@ import (
 // judge holds the rules that need more than one setting. A setting whose own
 // value was refused is left out.
 func (l *loader) judge() {
+	if l.config.Registry.Upstream == "" {
+		l.config.Registry.Upstream = l.config.Cloudly.URL
+	}
+	if l.config.Registry.RealmOrigin == "" {
+		l.config.Registry.RealmOrigin = l.config.Registry.Upstream
+	}
+	l.judgeProgram() // before what a source of certificates needs that there is not
 	l.judgeListen("listen", l.config.Listen)
 	l.judgeListen("hub-listen", l.config.Hub.Listen)
 	l.judgeOperator()
@@ -16,12 +23,17 @@ func (l *loader) judge() {
 	l.judgeOffer()
 	l.judgeOwnMethods()
 	l.judgeForwarded()
+}
 
-	if l.config.Registry.Upstream == "" {
-		l.config.Registry.Upstream = l.config.Cloudly.URL
+// judgeProgram refuses what the program cannot honour.
+func (l *loader) judgeProgram() {
+	if l.sources.Judge == nil {
+		return
 	}
-	if l.config.Registry.RealmOrigin == "" {
-		l.config.Registry.RealmOrigin = l.config.Registry.Upstream
+	for _, r := range l.sources.Judge(l.config) {
+		if !l.bad[r.Setting] {
+			l.refuseSetting(r.Setting, r.Rule)
+		}
 	}
 }
 

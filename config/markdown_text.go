@@ -36,7 +36,8 @@ protocol:
 ` + "```" + `
 
 Every violation is listed at once, with the setting, the place (flag, variable, line of the file) and the rule. Values are
-not quoted, since any may have been meant to be secret.
+not quoted, since any may have been meant to be secret. What stands in the files that settings name is looked at behind
+that, and is said by itself.
 
 ## Secrets
 

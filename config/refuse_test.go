@@ -321,3 +321,25 @@ func TestCertificateSources(t *testing.T) {
 		checkReasons(t, test.name, err, want...)
 	}
 }
+
+// What a program cannot honour is refused with everything else, where it stands, and
+// what such a value would need is not asked for.
+func TestProgramThatCannotHonourASetting(t *testing.T) {
+	flags := map[string]string{"node-id": "!", "tls-source": "acme"}
+	var seen config.Config
+	sources := withFile(flags, []string{"RELAY_HUB_WORKERS=2"}, "cloudly-url: https://cloudly.example\ncredential-file: c\nlisten: relay:1\n")
+	sources.Judge = func(c config.Config) []config.Refusal {
+		seen = c
+		return []config.Refusal{{"hub-workers", "is too much"}, {"tls-source", "is too new"}, {"node-id", "is foreign"}}
+	}
+	_, _, err := config.Load(sources)
+	checkReasons(t, "all at once", err,
+		config.Reason{Place: config.Place{Setting: "node-id", Source: config.FromFlag, Name: "--node-id"}, Rule: config.NotNodeID},
+		config.Reason{Place: config.Place{Setting: "listen", Source: config.FromFile, Line: 3}, Rule: notIPv4},
+		config.Reason{Place: config.Place{Setting: "hub-workers", Source: config.FromEnvironment, Name: "RELAY_HUB_WORKERS"}, Rule: "is too much"},
+		config.Reason{Place: config.Place{Setting: "tls-source", Source: config.FromFlag, Name: "--tls-source"}, Rule: "is too new"},
+	)
+	if seen.Hub.Workers != 2 || seen.TLS.Source != config.FromACME || seen.NodeID != "" || seen.Registry.RealmOrigin != "https://cloudly.example" {
+		t.Errorf("judged was %+v", seen)
+	}
+}

@@ -8,8 +8,8 @@ import (
 )
 
 // Rule is what a value or a file broke. Rules are a closed set of constants,
-// those below, contract's AddressFault and the rules of its judges, so that none
-// can quote a value.
+// those below, contract's AddressFault, the rules of its judges and those of
+// Sources.Judge, so that none can quote a value.
 type Rule string
 
 // Rules of values.

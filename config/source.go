@@ -17,6 +17,15 @@ type Sources struct {
 	// Open opens the configuration file, whose name is a flag or a variable. It
 	// is needed only where one is given.
 	Open func(name string) (io.ReadCloser, error)
+	// Judge adds what the program cannot honour, though this package admits it; nil
+	// adds nothing. The fields of settings that were refused already are empty.
+	Judge func(Config) []Refusal
+}
+
+// Refusal is a setting, by its name, and the rule that its value breaks.
+type Refusal struct {
+	Setting string
+	Rule    Rule // a constant, or a text that quotes no value but a choice of the table
 }
 
 // Source is one of the four places that a value can come from.

@@ -83,7 +83,7 @@ type Ingress struct {
 	served      *sync.Cond // serving has become 0
 
 	refused *Refusal // the last registration that was refused; only shown
-	shown   [numChecks]duty.Check
+	judged  [numChecks]duty.Check
 	queued  []func() // events to come
 }
 
@@ -123,6 +123,7 @@ func New(cfg Config) (*Ingress, error) {
 	i := &Ingress{cfg: cfg, crew: newCrew(), roles: newRoles[*peer](), peers: map[*typedsocket.Socket]*peer{}}
 	i.served = sync.NewCond(&i.mu)
 	i.metrics = i.newMetrics()
+	i.judge(cfg.Wall().UTC())
 	return i, nil
 }
 
@@ -137,8 +138,13 @@ func (i *Ingress) publish(t duty.EventType, fields ...field.Field) {
 	}
 }
 
-// flush publishes what was queued, in order.
+// flush publishes what was queued, in order, and judges the checks by what happened.
 func (i *Ingress) flush() {
+	defer func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.judge(i.cfg.Wall().UTC())
+	}()
 	i.telling.Lock()
 	defer i.telling.Unlock()
 	for do := i.next(); do != nil; do = i.next() {

@@ -115,9 +115,17 @@ const (
 func (i *Ingress) Checks(now time.Time) []duty.Check {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.judge(now)
+	return slices.Clone(i.judged[:])
+}
+
+// judge judges the checks anew. It is called at whatever may change them too, so that
+// the age of a check is that of the change and not of who asks first. The caller holds
+// mu.
+func (i *Ingress) judge(now time.Time) {
 	checks := [numChecks]duty.Check{
-		checkTable:   {Name: "route-table", Advice: true, State: duty.OK},
-		checkIngress: {Name: "ingress-registered", Advice: true, State: duty.OK},
+		checkTable:   {Name: "route-table", Advice: true, State: duty.OK, Since: now},
+		checkIngress: {Name: "ingress-registered", Advice: true, State: duty.OK, Since: now},
 	}
 	if i.table == nil {
 		c := &checks[checkTable]
@@ -137,10 +145,6 @@ func (i *Ingress) Checks(now time.Time) []duty.Check {
 		checks[checkIngress].Facts = field.List{field.Count(n)}
 	}
 	for n := range checks {
-		if checks[n] = checks[n].After(i.shown[n]); checks[n].Since.IsZero() {
-			checks[n].Since = now
-		}
-		i.shown[n] = checks[n]
+		i.judged[n] = checks[n].After(i.judged[n])
 	}
-	return slices.Clone(checks[:])
 }

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 // never did.
 func TestAgesThatADutyDoesNotKnow(t *testing.T) {
 	carriertest.Bubble(t, func(t *testing.T) {
-		var checks []duty.Check
+		checks := []duty.Check{ok("network")} // at the start
 		var broken bool
 		r := newRig(t, duties(&stub{name: "hub", checks: func() []duty.Check {
 			if broken {
@@ -73,6 +74,24 @@ func TestAgesThatADutyDoesNotKnow(t *testing.T) {
 					t.Errorf("step %d: the duty's own checks were changed", i)
 				}
 			}
+		}
+	})
+}
+
+// A duty that counts from when it first judged a check is asked at the start, not only
+// when somebody wants to know.
+func TestAgesThatBeginWithTheFirstQuestion(t *testing.T) {
+	carriertest.Bubble(t, func(t *testing.T) {
+		var judged duty.Check
+		r := newRig(t, duties(&stub{name: "hub", checks: func() []duty.Check {
+			c := ok("network")
+			c.Since = time.Now()
+			judged = c.After(judged)
+			return []duty.Check{judged}
+		}}))
+		time.Sleep(time.Hour)
+		if got := r.get("/readyz?verbose").body; !strings.Contains(got, "ok hub network [required, for 1h0m0s since ") {
+			t.Errorf("%s", got)
 		}
 	})
 }

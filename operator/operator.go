@@ -63,8 +63,8 @@ func (s state) String() string { return stateNames[s] }
 // errNotStarting is a second Bind, or one after Close.
 var errNotStarting = errors.New("operator: already bound or closed")
 
-// Bind binds Config.Address. From then on Addr tells what was bound, and
-// connections wait for Serve.
+// Bind binds Config.Address, and asks every duty for its checks once. From then on
+// Addr tells what was bound, and connections wait for Serve.
 func (o *Operator) Bind(ctx context.Context) error {
 	o.mu.Lock()
 	ready := o.state == starting
@@ -90,6 +90,9 @@ func (o *Operator) Bind(ctx context.Context) error {
 		return fmt.Errorf("bind the operator endpoint to %s: %w", o.cfg.Address, err)
 	}
 	o.cfg.Events.Publish(EventBound, field.Address(o.Addr()))
+	// A duty that counts an age from when a check was first judged has it judged now:
+	// whoever asks first comes later, maybe by days.
+	o.readiness(o.cfg.Wall().UTC())
 	return nil
 }
 

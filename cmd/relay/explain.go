@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/netip"
 )
 
@@ -27,7 +28,8 @@ const aboutExplainEnd = `  --json
       domain, connected), suspended, sentence.
 
 Exit codes: 0 there is an answer, whether the packet is admitted or dropped; 1 an address
-is none; 2 the relay could not be asked, or it has no hub.
+is none; 2 the relay could not be asked, or it has no hub; 64 the command line was not
+understood.
 `
 
 // explainVerb is `relay explain`.
@@ -45,6 +47,14 @@ func (*explainVerb) summary() string {
 func (*explainVerb) help() string  { return aboutExplain + aboutOperator() + aboutExplainEnd }
 func (v *explainVerb) fields() any { return v }
 
+// judge wants both addresses.
+func (v *explainVerb) judge() error {
+	if v.From.text == "" || v.To.text == "" {
+		return errors.New("--from and --to are needed, each with an address")
+	}
+	return nil
+}
+
 func (v *explainVerb) run(p process) int {
 	var f faults
 	from, to := readAddress(&f, "from", v.From), readAddress(&f, "to", v.To)
@@ -55,8 +65,7 @@ func (v *explainVerb) run(p process) int {
 	}
 	x, err := relay.Explain(context.Background(), from, to) // which has a limit of its own
 	if err != nil {
-		say(p.stderr, plain(err))
-		return exitFailed
+		return p.unasked(err)
 	}
 	if !v.JSON {
 		return p.print(printable(x.Sentence) + "\n")
@@ -70,10 +79,6 @@ func (v *explainVerb) run(p process) int {
 
 // readAddress reads an IP address.
 func readAddress(f *faults, flag string, value given) netip.Addr {
-	if value.text == "" {
-		f.add(flag, "is missing")
-		return netip.Addr{}
-	}
 	addr, err := netip.ParseAddr(value.text)
 	if err != nil || addr.Zone() != "" {
 		f.add(flag, "is not an IP address")

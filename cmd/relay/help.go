@@ -20,6 +20,9 @@ not go on, 3 ended by a second signal, 64 the command line was not understood
 const aboutHelp = `usage: relay help [VERB]
 
 Explains the relay, or one of its verbs. relay VERB --help does the same.
+
+Exit codes: 0 it was explained; 2 the output did not take it; 64 the command line was not
+understood.
 `
 
 // helpVerb is `relay help`.

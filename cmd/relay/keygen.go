@@ -24,7 +24,7 @@ that belongs to it on standard output. The private key is shown nowhere.
 Exit codes: 0 the public key stands on standard output; 1 the file of --public is no
 private key that its owner alone can read; 2 the file could not be made, or standard
 output did not take the answer: the file of --out is there then, and --public says its
-public key.
+public key; 64 the command line was not understood.
 `
 
 // keygenVerb is `relay keygen`.

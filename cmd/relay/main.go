@@ -18,7 +18,7 @@ import (
 func main() {
 	failpoint.Attach()
 	os.Exit(run(process{
-		args: os.Args[1:], environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr,
+		program: os.Args[0], args: os.Args[1:], environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr,
 		open:    func(name string) (io.ReadCloser, error) { return os.Open(name) },
 		prepare: prepare, signals: subscribe, notify: notify, build: build,
 	}))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -61,7 +62,11 @@ the program, which needs no privilege; --forward and --publish lead into it and 
 
 The log on standard error has a line for each change of state, with the reason of a
 closed set (docs/tunnel.md, section 10), and counters at the end. SIGTERM and SIGINT end
-it within a second, with exit code 0.
+it within a second.
+
+Exit codes: 0 ended by a signal; 1 a flag or the credential is not valid; 2 it could not
+start or could not go on; 3 ended by a second signal; 64 the command line was not
+understood.
 `
 
 // nodeVerb is `relay node`.
@@ -81,6 +86,14 @@ func (*nodeVerb) name() string    { return "node" }
 func (*nodeVerb) summary() string { return "run a node's side of the hub's tunnel" }
 func (*nodeVerb) help() string    { return aboutNode }
 func (v *nodeVerb) fields() any   { return v }
+
+// judge wants the credential.
+func (v *nodeVerb) judge() error {
+	if v.CredentialFile.text == "" {
+		return errors.New("--credential-file is needed, with the name of a file")
+	}
+	return nil
+}
 
 func (v *nodeVerb) run(p process) int {
 	return p.daemon(func(io.Writer) (config.Log, func(*duty.Logger) (relay, error), error) {

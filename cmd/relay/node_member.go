@@ -128,7 +128,7 @@ func (m *member) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	watcher := credential.Watcher{
 		Read: func() (node.Credential, error) { return credential.Read(m.settings.credentialFile) },
-		Held: m.held, Again: m.again, Take: m.take,
+		Held: m.held, Again: m.again, Take: m.take, Log: m.log,
 	}
 	beside.Go(func() { watcher.Run(ctx) })
 	beside.Go(func() { m.forward.Run(ctx) })

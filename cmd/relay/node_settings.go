@@ -53,9 +53,6 @@ func (v *nodeVerb) settings() (nodeSettings, error) {
 		addresses: readPrefixes(&f, "address", v.Address, false), routes: readPrefixes(&f, "route", v.Route, true),
 		log: v.style(&f),
 	}
-	if s.credentialFile == "" {
-		f.add("credential-file", "is missing")
-	}
 	if n := len(s.interfaceName); n == 0 || n > maximumInterface {
 		f.add("interface", fmt.Sprintf("is not a name of 1 to %d bytes", maximumInterface))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"strconv"
@@ -31,6 +32,18 @@ func defaultOperator() string {
 		}
 	}
 	panic("relay: no setting says where the operator endpoint is")
+}
+
+// whereItIs is what to look at when nobody answers.
+const whereItIs = "Is it running, and is --operator where it has its operator endpoint?"
+
+// unasked says why the relay could not be asked, and returns the exit code.
+func (p process) unasked(err error) int {
+	say(p.stderr, plain(err))
+	if none := (*client.NoAnswerError)(nil); errors.As(err, &none) {
+		say(p.stderr, whereItIs)
+	}
+	return exitFailed
 }
 
 // client returns what asks the relay.

@@ -29,6 +29,9 @@ func parse(args []string, all []verb) (verb, error) {
 	if len(args) == 0 {
 		return nil, &usageError{text: "no verb is given", empty: true}
 	}
+	if args[0] == "--version" || args[0] == "-version" { // which many programs have, and no verb here
+		args = append([]string{versionName}, args[1:]...)
+	}
 	options := []kong.Option{kong.Name("relay"), kong.NoDefaultHelp()}
 	for _, v := range all {
 		options = append(options, kong.DynamicCommand(v.name(), "", "", v.fields()))

@@ -174,6 +174,9 @@ func TestHelpListsTheVerbs(t *testing.T) {
 		if !strings.HasPrefix(text, "usage: relay "+name) {
 			t.Errorf("help of %s: %s", name, text)
 		}
+		if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "64 the command line was not understood") {
+			t.Errorf("help of %s does not say the exit code of a command line that is not understood: %s", name, text)
+		}
 		for line := range strings.Lines(text) {
 			if len(line) > 101 {
 				t.Errorf("help of %s has a line of %d characters: %s", name, len(line)-1, line)

@@ -22,6 +22,7 @@ const (
 
 // process is what a run of the program has of the world.
 type process struct {
+	program        string   // as it was started
 	args           []string // without the program's name
 	environ        []string
 	stdout, stderr io.Writer

@@ -22,6 +22,10 @@ default. Secrets stand in files of their own and nowhere else. The file named by
 --config has the same keys as the flags, and under "protocol" some that only it
 can have: see docs/configuration.md.
 
+Exit codes: 0 ended by a signal; 1 the configuration is not valid; 2 it could not
+start or could not go on; 3 ended by a second signal; 64 the command line was not
+understood.
+
 `
 
 // serveVerb is `relay serve`. Its flags are made of the table of settings.
@@ -42,7 +46,7 @@ func (*serveVerb) help() string    { return aboutServe + config.Help() }
 func (v *serveVerb) fields() any   { return v.flags.Addr().Interface() }
 func (v *serveVerb) run(p process) int {
 	return p.daemon(func(out io.Writer) (config.Log, func(*duty.Logger) (relay, error), error) {
-		settings, report, err := config.Load(config.Sources{Flags: v.given(), Environ: p.environ, Open: p.open})
+		settings, report, err := config.Load(config.Sources{Flags: v.given(), Environ: p.environ, Open: p.open, Judge: appliance.Judge})
 		sayHints(out, report)
 		return settings.Log, func(log *duty.Logger) (relay, error) {
 			return p.build(appliance.Config{Settings: settings, Build: thisBuild(), Log: log})

@@ -400,7 +400,7 @@ func TestR07_R14_NothingIsBuilt(t *testing.T) {
 
 func TestServe_GivesTheApplianceWhatWasConfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newRig(t, &fakeRelay{}, "--hub-workers=3")
+		s := newRig(t, &fakeRelay{}, "--hub-workers=1")
 		s.environ = []string{"RELAY_LOG_LEVEL=error", "RELAY_HUB_WORKERS=4"}
 		s.start()
 		s.send(syscall.SIGTERM)
@@ -409,7 +409,7 @@ func TestServe_GivesTheApplianceWhatWasConfigured(t *testing.T) {
 			t.Fatalf("built %d relays", len(s.built))
 		}
 		c := s.built[0]
-		if c.Settings.NodeID != "node-a" || c.Settings.Hub.Workers != 3 || c.Settings.Log.Level != slog.LevelError {
+		if c.Settings.NodeID != "node-a" || c.Settings.Hub.Workers != 1 || c.Settings.Log.Level != slog.LevelError {
 			t.Errorf("settings %+v", c.Settings)
 		}
 		if !contract.IsReleaseVersion(c.Build.Version) {

@@ -104,16 +104,14 @@ func (v *statusVerb) run(p process) int {
 	}
 	text, err := relay.Status(ctx)
 	if err != nil {
-		say(p.stderr, plain(err))
-		return exitFailed
+		return p.unasked(err)
 	}
 	if v.JSON {
 		return p.print(string(text))
 	}
 	d, err := client.ReadDocument(text)
 	if err != nil {
-		say(p.stderr, plain(err))
-		return exitFailed
+		return p.unasked(err)
 	}
 	columns, _ := sizeOf(p.stdout)
 	return p.print(written(statusLines(look{Document: d}, columns), terminalOf(p.stdout, p.environ).Colour))
@@ -131,8 +129,7 @@ func written(lines []line, colour bool) string {
 // live says what came of asking whether the relay lives.
 func (p process) live(err error) int {
 	if err != nil {
-		say(p.stderr, plain(err))
-		return exitFailed
+		return p.unasked(err)
 	}
 	return p.print("live\n")
 }
@@ -149,8 +146,7 @@ func (p process) ready(r client.Readiness, err error) int {
 	case err == nil:
 		return p.print("ready\n")
 	case !errors.As(err, &against):
-		say(p.stderr, plain(err))
-		return exitFailed
+		return p.unasked(err)
 	}
 	s := newSheet(0)
 	s.add(piece{text: "not ready"})
@@ -161,11 +157,11 @@ func (p process) ready(r client.Readiness, err error) int {
 	return exitNotReady
 }
 
-// unasked says that the relay could not be asked, and since when.
-func unasked(err error, since string, columns int) []line {
+// lostSight says that the relay could not be asked, and since when.
+func lostSight(err error, since string, columns int) []line {
 	s := newSheet(columns)
 	s.say(piece{bad, "WRONG"}, bad, "The relay cannot be asked%s: %s", since, plain(err))
-	s.under(normal, "Is it running, and is --operator where it has its operator endpoint? It is asked again.")
+	s.under(normal, whereItIs+" It is asked again.")
 	return s.lines
 }
 

@@ -64,10 +64,10 @@ func (l look) hub(s *sheet) {
 		s.say(label(heading), faint, "%s, without a network", at)
 	default:
 		st := normal
-		if n.State != "idle" {
+		if n.State != networkInForce {
 			st = doubtful
 		}
-		s.say(label(heading), st, "%s, network %d is %s, %s %s ago: %s, %s", at, n.Revision, n.State, n.Origin, l.since(n.AppliedAt),
+		s.say(label(heading), st, "%s, network %d %s, %s %s ago: %s, %s", at, n.Revision, networkState(n.State), n.Origin, l.since(n.AppliedAt),
 			things(n.Prefixes, "prefix"), things(n.Grants, "grant"))
 	}
 	if h.Suspended {
@@ -77,6 +77,24 @@ func (l look) hub(s *sheet) {
 		s.under(doubtful, "the kernel dropped %s for want of room", things(h.Socket.DroppedPackets, "packet"))
 	}
 	l.members(s, h)
+}
+
+// networkInForce is the state of a network that packets are judged by and of which
+// nothing is left to do (contract.VPNNetworkIdle).
+const networkInForce = "idle"
+
+// networkState says in a person's words how a network stands: the wire's word for one in
+// force sounds as if nothing passed.
+func networkState(state string) string {
+	switch state {
+	case networkInForce:
+		return "is in force"
+	case "applying":
+		return "is being applied"
+	case "failed":
+		return "could not be applied"
+	}
+	return "is " + or(state, nothingKnown)
 }
 
 // members shows how many there are and what they carry, and then each in a table.

@@ -77,6 +77,35 @@ func TestStatus_FirstLook(t *testing.T) {
 	isText(t, "first.txt", written(statusLines(look{Document: d, rates: true}, 0), false))
 }
 
+// What becomes of renewals, and how a network stands, is said as it is for a person.
+func TestStatus_Sentences(t *testing.T) {
+	network := func(state string) client.Duties {
+		return client.Duties{Hub: &client.HubSection{Network: &client.HubNetwork{Revision: 3, State: state}}}
+	}
+	escrow := func(renewals, running uint64, attached bool) client.Duties {
+		return client.Duties{Escrow: &client.EscrowSection{Renewals: renewals, PushesRunning: running, Attached: attached}}
+	}
+	for _, test := range []struct {
+		duties client.Duties
+		want   string
+	}{
+		{network("idle"), ", network 3 is in force, "},
+		{network("applying"), ", network 3 is being applied, "},
+		{network("failed"), ", network 3 could not be applied, "},
+		{network("another"), ", network 3 is another, "},
+		{network(""), ", network 3 is -, "},
+		{escrow(0, 0, true), "0 renewals held for 0 nodes, 0 B of 0 B\n"},
+		{escrow(0, 0, false), "; Cloudly is away, and there is nothing to release\n"},
+		{escrow(0, 1, false), "; Cloudly is away, so they are released: 1 push under way\n"},
+		{escrow(1, 0, false), "; Cloudly is away, so they are released: 0 pushes under way\n"},
+	} {
+		shown := written(statusLines(look{Document: client.Document{Duties: test.duties}}, 0), false)
+		if !strings.Contains(strings.ReplaceAll(shown, "\n             ", " "), test.want) {
+			t.Errorf("no %q in:\n%s", test.want, shown)
+		}
+	}
+}
+
 // crowd is a relay with many nodes, of which few need a look.
 func crowd() client.Document {
 	const many = 250

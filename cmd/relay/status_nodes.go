@@ -199,6 +199,8 @@ func (l look) escrow(s *sheet) {
 	switch {
 	case e.ClockSuspect:
 		s.say(label(heading), bad, "%s; nothing is released: the clock was set back", text)
+	case !e.Attached && e.Renewals == 0 && e.PushesRunning == 0:
+		s.say(label(heading), doubtful, "%s; Cloudly is away, and there is nothing to release", text)
 	case !e.Attached:
 		s.say(label(heading), doubtful, "%s; Cloudly is away, so they are released: %s under way", text, things(e.PushesRunning, "push"))
 	default:

@@ -69,6 +69,7 @@ func TestStatus_NoAnswer(t *testing.T) {
 		{"something else", answers(200, "text/html", "a secret!"), "the answer is not JSON"},
 		{"half an answer", answers(200, "application/json", `{"schema":1,"a secret!`), "the answer is not JSON"},
 		{"another page", answers(404, "text/plain", "a secret!"), "status 404"},
+		{"the node listener", answers(400, "text/plain", "a secret!"), "what answers there is no operator endpoint (400)"},
 	} {
 		for _, flag := range []string{"--json", "--json=false"} {
 			want := "relay: ask the relay for /status: " + test.want + "\n"

@@ -88,7 +88,7 @@ func (w *watcher) look(ctx context.Context) []line {
 			since = forSoLong(ageText(time.Since(w.failed)))
 		}
 		w.before = nil
-		return unasked(err, since, columns)
+		return lostSight(err, since, columns)
 	}
 	l := look{Document: d, rates: true, before: w.before}
 	w.before, w.failed = &d, time.Time{}

@@ -56,7 +56,7 @@ func TestStatus_Facts(t *testing.T) {
 	for facts, want := range map[string]string{
 		"": "", "null": "", "[1]": "", `{}`: "", "{": "",
 		`{"count":3,"limit":18446744073709551615}`:                                           "count=3, limit=18446744073709551615",
-		`{"zebra":1,"attempt":7,"durationSeconds":12.7}`:                                     "zebra=1, attempt=7, duration=12s",
+		`{"zebra":1,"attempt":7,"nextSeconds":12.7}`:                                         "zebra=1, attempt=7, next=12s",
 		`{"durationSeconds":-1e300,"ageSeconds":1e300}`:                                      "duration=0s, age=36500d",
 		`{"expiresAt":"2026-12-01T08:45:00.000Z","durationSeconds":"no number","full":true}`: "expiresAt=2026-12-01T08:45:00.000Z, durationSeconds=no number, full=true",
 		`{"a":{"b":1},"c":[1],"d":null,"e":5}`:                                               "e=5",

@@ -17,14 +17,21 @@ const aboutVersion = `usage: relay version [--json]
 
 Says which release this is, and the commit and the Go toolchain it was built from.
 --json answers with one object: version, revision (empty when not known), go.
+relay --version does the same.
+
+Exit codes: 0 it was said; 2 the output did not take it; 64 the command line was not
+understood.
 `
+
+// versionName is the verb's name, and the flag's that many programs have in its place.
+const versionName = "version"
 
 // versionVerb is `relay version`.
 type versionVerb struct {
 	JSON bool `name:"json"`
 }
 
-func (*versionVerb) name() string        { return "version" }
+func (*versionVerb) name() string        { return versionName }
 func (*versionVerb) summary() string     { return "say which release this is (--json for programs)" }
 func (*versionVerb) help() string        { return aboutVersion }
 func (v *versionVerb) fields() any       { return v }

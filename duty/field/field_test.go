@@ -138,6 +138,7 @@ func TestNumbers(t *testing.T) {
 		{Duration(1500*time.Millisecond + 49), "durationSeconds", "1.5"},
 		{Duration(-time.Second), "durationSeconds", "-1"},
 		{Duration(math.MaxInt64), "durationSeconds", "9223372036.854776"},
+		{Next(1500*time.Millisecond + 49), "nextSeconds", "1.5"},
 		{Expires(at), "expiresAt", `"2026-01-02T02:04:05.678Z"`},
 	} {
 		got := string(AppendJSON(nil, []Field{row.got}))
@@ -227,6 +228,7 @@ func TestFromAttr(t *testing.T) {
 		{"a count that is a float", slog.Float64("count", 3), ""},
 		{"a duration", slog.Duration("durationSeconds", time.Second), "1"},
 		{"a duration that is a number", slog.Int("durationSeconds", 3), ""},
+		{"a wait, which only we may state", slog.Duration("nextSeconds", time.Second), ""},
 		{"an expiry", slog.Time("expiresAt", time.UnixMilli(0)), "1970-01-01T00:00:00.000Z"},
 		{"an expiry that is a number", slog.Int("expiresAt", 3), ""},
 		{"an error", slog.Any("err", net.ErrClosed), "use of closed network connection"},

@@ -32,6 +32,7 @@ const (
 	keyCount
 	keyLimit
 	keyDuration
+	keyNext
 	keyExpires
 	keyRevision
 	keySequence
@@ -105,6 +106,7 @@ var rules = [numKeys]rule{
 	keyCount:      {name: "count", says: "number of things"},
 	keyLimit:      {name: "limit", says: "the bound that was met"},
 	keyDuration:   {name: "durationSeconds", says: "how long it took"},
+	keyNext:       {name: "nextSeconds", says: "how long until it is tried again", own: true},
 	keyExpires:    {name: "expiresAt", says: "when it ends, RFC 3339 in UTC"},
 	keyRevision:   {name: "revision", says: "revision of a table or network"},
 	keySequence:   {name: "sequence", says: "sequence number of the contract"},

@@ -60,6 +60,12 @@ func Duration(d time.Duration) Field {
 	return Field{key: keyDuration, kind: kindSeconds, num: int64(d.Round(time.Microsecond))}
 }
 
+// Next says how long it is until something is tried again, in seconds to the
+// microsecond.
+func Next(d time.Duration) Field {
+	return Field{key: keyNext, kind: kindSeconds, num: int64(d.Round(time.Microsecond))}
+}
+
 // Expires says when something ends. The zero time says nothing.
 func Expires(t time.Time) Field {
 	if t.IsZero() {

@@ -221,7 +221,7 @@ func TestStatusVerb_AgainstARealRelay(t *testing.T) {
 		" on " + rig.RelayNode + " is ready\n", "advice       hub-key failing for ", "Name a file in hub-key-file.",
 		"Cloudly      registered for ", " as " + c.Origin() + "\n", "Nodes        1 registered\n", "Escrow       1 renewal held for 1 node, ",
 		"names of 1 node last without Cloudly for 14m at least", "Ingress      route table 7, pushed ", "node-a registered for ", ", has pulled table 7\n",
-		", network 1 is idle, pushed ", "2 members, 2 connected; ", " no-grant\n", "Certificate  that of " + rig.OriginHost + ", 127.0.0.1 is valid for another ",
+		", network 1 is in force, pushed ", "2 members, 2 connected; ", " no-grant\n", "Certificate  that of " + rig.OriginHost + ", 127.0.0.1 is valid for another ",
 	} {
 		if !strings.Contains(screen, part) {
 			t.Errorf("the screen does not say %q", part)
@@ -253,13 +253,18 @@ func TestStatusVerb_Checks(t *testing.T) {
 	if got := c.asked(0); !strings.Contains(got, " is NOT READY\n") || !strings.Contains(got, "Cloudly      no session for ") {
 		t.Errorf("%s", got)
 	}
+	p := c.run("status", "--operator="+c.ListenAddress())
+	p.exits(2)
+	if want := "relay: ask the relay for /status: what answers there is no operator endpoint (400)\n"; p.stderr.String() != want {
+		t.Errorf("where nodes dial: %q", p.stderr.String())
+	}
 	if code := c.Stop(); code != 0 {
 		t.Fatalf("the relay ended with %d", code)
 	}
 	for _, check := range []string{"live", "ready"} {
 		p := c.run("status", "--check="+check, "--operator="+c.OperatorAddress())
 		p.exits(2)
-		if got := p.stdout.String() + p.stderr.String(); !strings.HasPrefix(got, "relay: ask the relay for /") || strings.Count(got, "\n") != 1 {
+		if got := p.stdout.String() + p.stderr.String(); !strings.HasPrefix(got, "relay: ask the relay for /") || !strings.HasSuffix(got, "\nrelay: Is it running, and is --operator where it has its operator endpoint?\n") {
 			t.Errorf("%s: %q", check, got)
 		}
 	}

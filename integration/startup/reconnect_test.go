@@ -57,7 +57,7 @@ func TestR26_FiveKills(t *testing.T) {
 	var waits []float64
 	for _, e := range r.Events(0) {
 		if e.Type == string(cloudly.EventAttemptFailed) {
-			if wait, ok := e.Fields["durationSeconds"].(float64); ok {
+			if wait, ok := e.Fields["nextSeconds"].(float64); ok {
 				waits = append(waits, wait)
 			}
 		}

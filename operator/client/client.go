@@ -177,7 +177,7 @@ func (c Client) ask(ctx context.Context, path, query string) (answer, error) {
 	}
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return answer{}, err
+		return answer{}, &NoAnswerError{Cause: err}
 	}
 	defer response.Body.Close()
 	if response.ContentLength > MaximumBody {

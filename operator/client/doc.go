@@ -7,7 +7,7 @@
 // latest and reads at most MaximumBody bytes. A 503 is told from every other
 // failure: NotReadyError is a relay that says it is not ready and why,
 // UnavailableError one that cannot answer for the moment, AnswerError any other
-// answer than the one asked for. An answer's text is in none of these errors.
+// answer than the one asked for, and NoAnswerError none at all. An answer's text is in none of these errors.
 //
 // Document is what people are shown of /status. It is read leniently, so that a relay of
 // another release can be shown as well; Client.Status returns the answer itself.

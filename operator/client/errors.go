@@ -23,6 +23,15 @@ func (e *NotReadyError) Error() string {
 	return "the relay is not ready: " + strings.Join(names, ", ")
 }
 
+// NoAnswerError is an endpoint that could not be reached, or that did not answer.
+type NoAnswerError struct{ Cause error }
+
+// Error is the cause's.
+func (e *NoAnswerError) Error() string { return e.Cause.Error() }
+
+// Unwrap returns the cause.
+func (e *NoAnswerError) Unwrap() error { return e.Cause }
+
 // UnavailableError is a relay that cannot answer for the moment: too much is
 // asked of it, or it is leaving.
 type UnavailableError struct {
@@ -50,6 +59,8 @@ type AnswerError struct {
 // Error names path and status.
 func (e *AnswerError) Error() string {
 	switch e.Status {
+	case http.StatusBadRequest: // as a server of TLS answers too, such as the node listener
+		return "ask the relay for " + e.Path + ": what answers there is no operator endpoint (400)"
 	case http.StatusMisdirectedRequest:
 		return "ask the relay for " + e.Path + ": it is to be asked by an address or as localhost, not by another name (421)"
 	case http.StatusForbidden:
