@@ -153,6 +153,7 @@ var levels = map[string]level{
 	"simulate":            peer,
 	"integration/carrier": room,
 	"integration/peers":   room,
+	"integration/rules":   room,
 	"cmd/relay":           room,
 	"config":              room,
 	"contract":            room,

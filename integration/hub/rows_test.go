@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -156,8 +157,67 @@ func (c *cluster) transfer(from, to *member, at int, size int64) error {
 	return nil
 }
 
-// R60, R66: revisions that change grants and expiry, while a transfer runs: each is
-// effective when it is answered, nobody has to connect again, no byte is lost.
+// calls has one workload send another small datagrams, one after every pause, until the
+// flow is stopped.
+func (c *cluster) calls(from *member, to int, pause time.Duration) *flow {
+	c.t.Helper()
+	conn, err := from.DialContext(c.Soon(), "udp", netip.AddrPortFrom(workload(to), 7000).String())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	f, over := &flow{}, make(chan struct{})
+	var once sync.Once
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		defer conn.Close()
+		ticker := time.NewTicker(pause)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+			case <-over:
+				return
+			}
+			if _, err := conn.Write([]byte("packet")); err == nil {
+				f.sent.Add(1)
+			}
+		}
+	})
+	f.stop = func() { once.Do(func() { close(over) }); sending.Wait() }
+	c.t.Cleanup(f.stop)
+	return f
+}
+
+// wantForbidden waits until the hub has dropped some of what a node goes on sending to a
+// member that is watched, and holds that nothing of it has left since the call.
+func (c *cluster) wantForbidden(what string, from int, to *watched) {
+	c.t.Helper()
+	mark := func() {
+		if err := to.fromNow(c.Soon(), func(n int) bool { return n == from }); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	wantNone := func() {
+		to.mu.Lock()
+		defer to.mu.Unlock()
+		if n := to.behind[from]; n > 0 {
+			c.t.Fatalf("%s: %d packets left behind the answer", what, n)
+		}
+	}
+	mark()
+	dropped := c.more("no-grant")
+	c.Eventually(what+": packets to be dropped", func() error { wantNone(); return dropped() })
+	mark() // all that has left until now was looked at
+	wantNone()
+	if err := to.fromNow(c.Soon(), nil); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// R60, R66: revisions that change grants and expiry, while a transfer runs and its sender
+// sends to a third node all the time: of that, nothing leaves the hub behind an answer that
+// takes the grant away, and packets pass behind one that gives it. Nobody has to connect
+// again, and no byte of the transfer is lost.
 func TestR60_R66_RevisionsUnderATransfer(t *testing.T) {
 	c := start(t)
 	for range 3 {
@@ -165,17 +225,37 @@ func TestR60_R66_RevisionsUnderATransfer(t *testing.T) {
 	}
 	c.grant([2]int{0, 1}, [2]int{1, 0})
 	c.push()
-	a, b := c.joined(0), c.joined(1)
-	done := make(chan error, 1)
-	go func() { done <- c.transfer(a, b, 1, 8<<20) }()
+	a, b, third := c.joined(0), c.joined(1), c.watch(2)
+	source, done := newEndless(), make(chan error, 1)
+	t.Cleanup(source.end)
+	go func() { done <- c.stream(a, b, 1, source) }()
+	calls := c.calls(a, 2, 2*time.Millisecond)
+	const few = 5
 	for n := range 20 {
 		c.network.Nodes[0].ExpiresAt += 1000
-		c.grant([2]int{0, 1}, [2]int{1, 0})
 		if n%2 == 0 {
 			c.grant([2]int{0, 1}, [2]int{0, 2}, [2]int{1, 0})
+			c.pushIdle()
+			c.wantFrom(fmt.Sprintf("packets by the grant of revision %d", c.network.Revision), third, 0, few)
+		} else {
+			c.grant([2]int{0, 1}, [2]int{1, 0})
+			c.pushIdle()
+			c.wantForbidden(fmt.Sprintf("revision %d", c.network.Revision), 0, third)
 		}
-		c.push()
 	}
+	select {
+	case err := <-done:
+		t.Fatalf("the transfer ended before the revisions did: %v", err)
+	default:
+	}
+	calls.stop()
+	c.Eventually("a good part of the transfer", func() error {
+		if n := c.shownOf(1).ToBytes; n < 1<<20 {
+			return fmt.Errorf("%d bytes", n)
+		}
+		return nil
+	})
+	source.end()
 	if err := <-done; err != nil {
 		t.Errorf("the transfer: %v", err)
 	}
@@ -184,10 +264,19 @@ func TestR60_R66_RevisionsUnderATransfer(t *testing.T) {
 			t.Errorf("%d tunnels, endings %v", s.Tunnels, s.Endings)
 		}
 	}
-	for _, reason := range []string{"no-grant", "source-spoofed", "destination-offline"} {
-		if n, _ := c.dropped(reason); n > 0 {
-			t.Errorf("%v packets were dropped for %s", n, reason)
-		}
+	if n := c.shownOf(2).Sessions; n != 1 || !third.open() {
+		t.Errorf("the third node had %d sessions", n)
+	}
+	// Of the transfer nothing was dropped for a grant: what was is datagrams to the third.
+	lost := calls.sent.Load() - uint64(third.of(0))
+	if d := c.shownOf(0).Dropped; len(d) != 1 || d[0].Reason != "no-grant" || d[0].Packets > lost {
+		t.Errorf("of what the sender sent %v were dropped, and %d datagrams did not come", d, lost)
+	}
+	if d := c.shownOf(1).Dropped; len(d) != 0 {
+		t.Errorf("of what the taker sent %v were dropped", d)
+	}
+	if n, _ := c.dropped("destination-offline"); n > 0 {
+		t.Errorf("%v packets were dropped for a member that is not there", n)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package rules holds the repository to its own rules, so that every contributor runs them with the other tests:
 // which room may import which (docs/architecture.md), how long a file may be, that each package says what it
-// promises, that no committed text names a machine or a package registry, that each failpoint stands at one place, and
-// that the race detector is really on when a run says so.
+// promises, that no committed text names a machine or a package registry, that each failpoint stands at one place, that
+// nothing is logged past duty's logger, and that the race detector is really on when a run says so.
 //
 // Each rule is a pure function with a table test that feeds it what it must refuse, so that a rule which has stopped
 // looking is noticed. The package has no code outside its tests.

@@ -2,6 +2,7 @@ package startup_test
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -46,18 +47,21 @@ func TestR97_StopAtRest(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.WaitReady()
-	r.Nodes(8)
-	idle, stranger := newPuppet(t, r, "node-x"), r.DialNode()
+	sockets := map[string]*rig.Socket{"a stranger": r.DialNode()}
+	for n := range 8 {
+		id := fmt.Sprintf("node-%d", n+1)
+		sockets[id] = newPuppet(t, r, id).Socket
+	}
 	begun := time.Now()
 	r.Signal(syscall.SIGTERM)
-	for who, s := range map[string]*rig.Socket{"a node": idle.Socket, "a stranger": stranger} {
+	for who, s := range sockets {
 		if code, _ := s.WaitClose(); code != int(typedsocket.CloseRestart) {
 			t.Errorf("the socket of %s was closed with %d", who, code)
 		}
 	}
 	wantEnds(t, r, begun)
-	if sockets := r.Cloudly.Sockets(); len(sockets) != 0 {
-		t.Errorf("at cloudly stand %+v", sockets)
+	if left := r.Cloudly.Sockets(); len(left) != 0 {
+		t.Errorf("at cloudly stand %+v", left)
 	}
 	for _, address := range []string{r.ListenAddress(), r.OperatorAddress()} {
 		occupy(t, r, address).Close()
