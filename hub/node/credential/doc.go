@@ -29,7 +29,8 @@
 //   - [Create] makes a key file that was not there before, with mode 0600 from its first
 //     moment on, or leaves none. What it made outlives a loss of power.
 //   - A [Watcher] finds another content within [LookEvery] and at once when asked, and
-//     does not take a half-written file for a wrong one.
+//     does not take a half-written file for a wrong one. A panic while it reads or tells is
+//     logged without its value, and it looks again.
 //
 // # What it never does
 //

@@ -30,6 +30,7 @@ const (
 	Exists     = "file-exists" // where one was to be made
 	NotMade    = "file-not-made"
 	Timeout    = "file-timeout" // the file system did not answer
+	Fault      = "internal-fault"
 )
 
 var sentences = map[string]string{
@@ -51,6 +52,7 @@ var sentences = map[string]string{
 	Exists:     "the file exists already, and is left as it is",
 	NotMade:    "the file cannot be made",
 	Timeout:    "the file system does not answer",
+	Fault:      "a mistake of this program kept it from being read; the log has more",
 }
 
 func (e *Error) Error() string {

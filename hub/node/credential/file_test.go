@@ -154,7 +154,7 @@ func TestCreate_SyncsTheFolder(t *testing.T) {
 
 // Each name has a sentence for a person, and is one for a log line.
 func TestErrorsHaveNames(t *testing.T) {
-	if len(sentences) != 18 {
+	if len(sentences) != 19 {
 		t.Fatalf("there are %d", len(sentences))
 	}
 	for name, sentence := range sentences {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"serve.zone/relay/duty"
 	"serve.zone/relay/hub/node"
 )
 
@@ -27,6 +28,8 @@ type Watcher struct {
 	// Take is told what was found, if it is another thing than at the time before: a
 	// credential, or an *Error that was met twice in a row. It must not wait.
 	Take func(node.Credential, error)
+
+	Log *duty.Logger // is told of panics; nil says nothing
 }
 
 // found is what one look found.
@@ -97,17 +100,28 @@ func (w *Watcher) Run(ctx context.Context) {
 		suspect = seen
 		if asked || sure && seen != told {
 			told = seen
-			w.Take(f.credential, f.err)
+			w.take(f)
 		}
 	}
+}
+
+// take tells what was found. One that panics is told the next thing all the same.
+func (w *Watcher) take(f found) {
+	defer func() { w.Log.Recovered(recover()) }()
+	w.Take(f.credential, f.err)
 }
 
 // read begins a read, of which there is one at a time.
 func (w *Watcher) read() chan found {
 	to := make(chan found, 1)
 	go func() {
+		f := found{err: &Error{Name: Fault}}
+		defer func() {
+			w.Log.Recovered(recover())
+			to <- f
+		}()
 		c, err := w.Read()
-		to <- found{c, err}
+		f = found{c, err}
 	}()
 	return to
 }

@@ -1,12 +1,15 @@
 package credential
 
 import (
+	"bytes"
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"serve.zone/relay/duty"
 	"serve.zone/relay/hub/node"
 )
 
@@ -18,6 +21,8 @@ type watched struct {
 	mu      sync.Mutex    // guards what follows
 	content string        // what Read parses
 	hangs   chan struct{} // if not nil, Read waits for it
+	wrong   string        // "read" or "take" panics, with the content
+	log     bytes.Buffer
 	reads   int
 	took    []string // what Take was told: the day of the expiry and the authority, or the error
 }
@@ -46,8 +51,11 @@ func watch(t *testing.T) *watched {
 		Read: func() (node.Credential, error) {
 			w.mu.Lock()
 			w.reads++
-			content, hangs := w.content, w.hangs
+			content, hangs, wrong := w.content, w.hangs, w.wrong
 			w.mu.Unlock()
+			if wrong == "read" {
+				panic(content)
+			}
 			if hangs != nil {
 				<-hangs
 			}
@@ -57,6 +65,9 @@ func watch(t *testing.T) *watched {
 		Take: func(c node.Credential, err error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
+			if w.wrong == "take" {
+				panic(w.content)
+			}
 			if err != nil {
 				w.took = append(w.took, err.Error())
 				return
@@ -64,6 +75,7 @@ func watch(t *testing.T) *watched {
 			w.took = append(w.took, c.ExpiresAt.Format(time.DateOnly)+" "+c.AuthorityID)
 		},
 	}
+	watcher.Log = duty.NewLogger(duty.LogConfig{Out: &w.log})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); watcher.Run(ctx) }()
@@ -233,4 +245,36 @@ func TestWatcher_AskedBehindAHangingRead(t *testing.T) {
 			w.tells(t)
 		})
 	}
+}
+
+// A panic, whose value may be the content, is not shown and ends nothing: it looks again.
+func TestWatcher_Panics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t)
+		told := func(panics int) {
+			t.Helper()
+			w.stop() // nobody writes to the log any more
+			if n := strings.Count(w.log.String(), `"panic-recovered"`); n != panics || strings.Contains(w.log.String(), private) {
+				t.Errorf("the log tells of %d panics, want %d:\n%s", n, panics, &w.log)
+			}
+		}
+		w.change(func() { w.wrong = "read" })
+		time.Sleep(2 * LookEvery)
+		w.tells(t, "a mistake of this program kept it from being read; the log has more")
+		w.change(func() { w.wrong = "" })
+		w.write("2025-12-02", "authority-1")
+		time.Sleep(LookEvery)
+		w.tells(t, "2025-12-02 authority-1")
+
+		w.change(func() { w.wrong = "take" })
+		w.write("2025-12-03", "authority-1")
+		time.Sleep(LookEvery)
+		synctest.Wait()
+		w.change(func() { w.wrong = "" })
+		w.tells(t)
+		w.write("2025-12-04", "authority-1")
+		time.Sleep(LookEvery)
+		w.tells(t, "2025-12-04 authority-1")
+		told(3)
+	})
 }

@@ -11,6 +11,8 @@
 //     end, [IdleWait] without a byte in either direction.
 //   - A listener that cannot take a connection for lack of descriptors waits and tries
 //     again.
+//   - A panic is logged without its value. It costs the connection that it was about, and
+//     one where connections are taken costs the rule; the others go on.
 //   - Run returns when its context has ended, and with it every connection, listener and
 //     goroutine.
 //

@@ -77,7 +77,11 @@ func (f *Forwarder) Run(ctx context.Context) {
 	for _, rule := range f.rules {
 		// A listener that is closed lets go of who waits in Accept.
 		defer context.AfterFunc(ctx, func() { rule.Listener.Close() })()
-		accepting.Go(func() { f.accept(ctx, rule, &carrying) })
+		accepting.Go(func() {
+			defer f.guard()
+			defer rule.Listener.Close() // behind a panic nobody takes what it holds
+			f.accept(ctx, rule, &carrying)
+		})
 	}
 	<-ctx.Done()
 	accepting.Wait()
@@ -163,13 +167,20 @@ func (f *Forwarder) carry(ctx context.Context, rule Rule, p *pair) {
 	defer context.AfterFunc(ctx, p.close)()
 	f.log.Debug("port-forward-opened", field.NetAddr(rule.Listener.Addr()))
 	var other sync.WaitGroup
-	other.Go(func() {
-		defer f.guard()
-		p.copy(p.near, p.far)
-	})
-	p.copy(p.far, p.near)
+	other.Go(func() { f.pass(p, p.near, p.far) })
+	f.pass(p, p.far, p.near)
 	other.Wait()
 	f.log.Debug("port-forward-closed", field.NetAddr(rule.Listener.Addr()))
+}
+
+// pass carries one direction. A panic ends both.
+func (f *Forwarder) pass(p *pair, to, from net.Conn) {
+	defer func() {
+		if f.log.Recovered(recover()) {
+			p.close()
+		}
+	}()
+	p.copy(to, from)
 }
 
 // guard keeps what a panic would show of carried bytes out of the process's last words.

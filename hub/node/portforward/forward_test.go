@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"serve.zone/relay/duty"
+	"serve.zone/relay/hub/node/userspace"
 )
 
 // halves is one end of a connection inside the process: two pipes, so that each
@@ -61,6 +63,9 @@ func (l *listener) Accept() (net.Conn, error) {
 	case c := <-l.conns:
 		return c, nil
 	case err := <-l.errs:
+		if err == errPanic {
+			panic(marker)
+		}
 		return nil, err
 	case <-l.closed:
 		return nil, net.ErrClosed
@@ -74,6 +79,8 @@ type service struct {
 	conns chan net.Conn // the service's ends
 	fail  error
 	hangs bool // a dial waits for its context
+	wrong any  // a dial panics with it
+	wrap  func(net.Conn) net.Conn
 }
 
 func (s *service) dial(ctx context.Context) (net.Conn, error) {
@@ -81,11 +88,17 @@ func (s *service) dial(ctx context.Context) (net.Conn, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
+	if s.wrong != nil {
+		panic(s.wrong)
+	}
 	if s.fail != nil {
 		return nil, s.fail
 	}
 	here, there := connection()
 	s.conns <- there
+	if s.wrap != nil {
+		return s.wrap(here), nil
+	}
 	return here, nil
 }
 
@@ -421,6 +434,94 @@ func TestTheLogShowsNothingCarried(t *testing.T) {
 		}
 		if strings.Contains(r.log.String(), "5ec2e7") {
 			t.Errorf("the log says %s", r.log)
+		}
+	})
+}
+
+// A port of a node's own network on which nobody listens refuses by the same name as one
+// of the machine's.
+func TestReasonOfAStack(t *testing.T) {
+	stack, err := userspace.New(netip.MustParseAddr("10.1.0.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stack.Close()
+	conn, err := stack.DialContext(t.Context(), "tcp", "10.1.0.1:81")
+	if err == nil {
+		conn.Close()
+		t.Fatal("somebody answered")
+	}
+	if got := reason(err); got != "refused" {
+		t.Errorf("%v is %q", err, got)
+	}
+}
+
+// marker is the value of panics, and errPanic makes a listener panic.
+const marker = "5ec2e7-marker"
+
+var errPanic = errors.New("panic")
+
+// wrongReader is a connection whose reads panic.
+type wrongReader struct{ *halves }
+
+func (wrongReader) Read([]byte) (int, error) { panic(marker) }
+
+// wrongWriter is one whose writes do.
+type wrongWriter struct{ *halves }
+
+func (wrongWriter) Write([]byte) (int, error) { panic(marker) }
+
+// A panic costs the connection that it is about, in both directions, and where connections
+// are taken the rule. Its value is not shown.
+func TestPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t)
+		good := r.connect()
+		server := <-r.service.conns
+		panics := 0
+		told := func() {
+			t.Helper()
+			panics++
+			if n := len(r.lines(`"panic-recovered"`)); n != panics || len(r.lines(marker)) != 0 {
+				t.Errorf("the log tells of %d panics, want %d:\n%s", n, panics, r.log)
+			}
+			if c := r.Counts(); c.Open != 1 {
+				t.Errorf("%+v", c)
+			}
+		}
+
+		r.service.wrong = marker
+		ended(t, "a client whose dial panics", r.connect())
+		told()
+		r.service.wrong = nil
+
+		for what, wrap := range map[string]func(net.Conn) net.Conn{
+			"reading": func(c net.Conn) net.Conn { return wrongReader{c.(*halves)} },
+			"writing": func(c net.Conn) net.Conn { return wrongWriter{c.(*halves)} },
+		} {
+			r.service.wrap = wrap
+			client := r.connect()
+			there := <-r.service.conns
+			if what == "writing" {
+				client.Write([]byte("x"))
+			}
+			ended(t, "a client whose service's "+what+" panics", client)
+			ended(t, "the service whose "+what+" panics", there)
+			told()
+		}
+		r.service.wrap = nil
+
+		r.listener.errs <- errPanic
+		synctest.Wait()
+		told()
+		select {
+		case <-r.listener.closed:
+		default:
+			t.Error("nobody takes connections, and the listener is open")
+		}
+		go good.Write([]byte("x"))
+		if n, err := server.Read(make([]byte, 1)); n != 1 || err != nil {
+			t.Errorf("another connection has ended: %v", err)
 		}
 	})
 }

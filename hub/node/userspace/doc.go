@@ -10,6 +10,8 @@
 //   - A packet that leaves has the source address of its socket. Where that was not chosen,
 //     it is the first workload address: the hub relays nothing between control addresses
 //     (contract §10.7).
+//   - A TCP connection that could not be had fails as one of the system's does: refused, no
+//     route and timeout are the same syscall.Errno.
 //   - Close ends every connection, listener and read, and returns when no goroutine of the
 //     stack is left.
 //

@@ -80,6 +80,13 @@ func (s *Stack) build() error {
 	if err := s.stack.SetTransportProtocolOption(tcp.ProtocolNumber, &sack); err != nil {
 		return fmt.Errorf("enable sack: %v", err)
 	}
+	// gVisor's RACK (RFC 8985) sends one segment in a hundred milliseconds, or none any more,
+	// after a burst of losses such as a full queue makes. Without it, SACK and the
+	// retransmission timer recover in a fraction of a second.
+	recovery := tcpip.TCPRecovery(0)
+	if err := s.stack.SetTransportProtocolOption(tcp.ProtocolNumber, &recovery); err != nil {
+		return fmt.Errorf("disable rack: %v", err)
+	}
 	if err := s.stack.CreateNIC(nic, s.link); err != nil {
 		return fmt.Errorf("create interface: %v", err)
 	}
@@ -244,7 +251,7 @@ func (s *Stack) DialFrom(ctx context.Context, from netip.Addr, network, address 
 	defer context.AfterFunc(s.open, cancel)()
 	conn, err := gonet.DialTCPWithBind(ctx, s.stack, local, remote, ipv4.ProtocolNumber)
 	if err != nil {
-		return nil, err // and no interface around a nil pointer
+		return nil, asOfSystem(err) // and no interface around a nil pointer
 	}
 	return conn, nil
 }
