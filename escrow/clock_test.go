@@ -52,7 +52,7 @@ func TestO36_NothingIsReleasedWhileTheClockIsSuspect(t *testing.T) {
 		r.attached("node-a", "node-b")
 		r.must(grid(spec{}, begin, 23))
 		r.must(grid(spec{node: "node-b"}, begin, 23))
-		r.answering(silent)
+		r.answering(unsent)
 		r.SessionLost()
 		time.Sleep(25*time.Minute + 300*time.Millisecond) // true and wall time 00:25:00.300
 		r.taken()

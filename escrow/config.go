@@ -21,11 +21,12 @@ type Config struct {
 	Wall func() time.Time
 	// Push gives a node the body of one applyRuntimeNetworkDnsLeaseRenewal request
 	// and returns the bytes of its answer, which the escrow owns then. It uses the
-	// socket of the binding and no other, sends nothing after its context has ended,
-	// and returns soon then. An error that matches typedsocket.ErrClosed tells that
-	// the socket is gone; *typedsocket.RemoteError that the node refused. Nil calls
-	// the socket: see Call.
-	Push func(ctx context.Context, b Binding, body []byte) (answer []byte, err error)
+	// socket of the binding and no other. Once recalled is closed it sends nothing
+	// any more, and waits on for the answer of what it has sent; once its context has
+	// ended it sends nothing and returns soon. An error that matches
+	// typedsocket.ErrClosed tells that the socket is gone; *typedsocket.RemoteError
+	// that the node refused. Nil calls the socket: see Call.
+	Push func(ctx context.Context, recalled <-chan struct{}, b Binding, body []byte) (answer []byte, err error)
 
 	Log    *duty.Logger
 	Events *duty.Events // of a catalogue with EventKinds; nil publishes nothing
@@ -58,13 +59,14 @@ type Escrow struct {
 	// the last one was handed over.
 	unread  map[*typedsocket.Socket]struct{}
 	refused refusals
-	checked [2]duty.Check // as shown last
+	checked [2]duty.Check // as judged last
 }
 
 // flight is one push that is under way.
 type flight struct {
-	cancel context.CancelFunc
-	done   chan struct{} // closed when Push has returned
+	recall func()             // has nothing of it be sent any more; may be called again
+	cancel context.CancelFunc // ends it, and the wait for its answer
+	done   chan struct{}      // closed when Push has returned
 }
 
 // New returns an Escrow that holds nothing.
@@ -81,6 +83,7 @@ func New(cfg Config) *Escrow {
 		flights: map[*push]*flight{}, unread: map[*typedsocket.Socket]struct{}{},
 	}
 	e.machine = newMachine(e.now())
+	e.judge(cfg.Wall().UTC())
 	e.metrics = e.newMetrics()
 	return e
 }
@@ -106,12 +109,13 @@ var errNoSocket = errors.New("escrow: the binding has no socket")
 
 // Call is the Push of a relay: it calls the node on the socket of the binding,
 // ahead of what is forwarded to it.
-func Call(ctx context.Context, b Binding, body []byte) ([]byte, error) {
+func Call(ctx context.Context, recalled <-chan struct{}, b Binding, body []byte) ([]byte, error) {
 	if b.Socket == nil {
 		return nil, errNoSocket
 	}
-	answer, err := b.Socket.Call(ctx, contract.MethodApplyDNSLeaseRenewal, body, typedsocket.CallOptions{Timeout: pushWait})
+	answer, err := b.Socket.Call(ctx, contract.MethodApplyDNSLeaseRenewal, body, typedsocket.CallOptions{Timeout: pushWait, Recalled: recalled})
 	if err != nil {
+		typedsocket.EraseRefusal(err) // nobody looks at its data
 		return nil, err
 	}
 	defer answer.Release()

@@ -112,7 +112,7 @@ func TestR20_DropCustodyAgainstTheLoop(t *testing.T) {
 	for range 300 {
 		var mu sync.Mutex
 		dropped, late := false, 0
-		e := New(Config{Push: func(ctx context.Context, b Binding, _ []byte) ([]byte, error) {
+		e := New(Config{Push: func(context.Context, <-chan struct{}, Binding, []byte) ([]byte, error) {
 			for range 20 { // the way to a socket's queue
 				mu.Lock()
 				if dropped {
@@ -184,7 +184,7 @@ func TestSuspend(t *testing.T) {
 		r.must(grid(spec{}, begin, 23))
 		r.must(grid(spec{node: "node-b"}, begin, 23))
 		r.Suspend() // a session stands: it means nothing here
-		r.answering(silent)
+		r.answering(unsent)
 		r.SessionLost()
 		if n := len(r.taken()); n != 2 {
 			t.Fatalf("%d pushes", n)

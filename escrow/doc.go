@@ -22,9 +22,12 @@
 // Cloudly is registered.
 //
 // A push that must not be any more, because Cloudly is back, its window ended or
-// a higher one opened, is withdrawn: its context ends. After DropCustody has
-// returned, nothing that was held leaves: sockets that may still have a push to
-// write have been cut (contract §6.2).
+// a higher one opened, is withdrawn: it is not sent, nor sent again. An
+// acknowledgement of what had left by then still counts, as long as the push's own
+// time lasts, so that the next outage does not begin with what the node has. It is
+// waited for no longer once another push is due to the node, and counts no more once
+// custody has ended. After DropCustody has returned, nothing that was held leaves:
+// sockets that may still have a push to write have been cut (contract §6.2).
 //
 // # What it never does
 //

@@ -52,8 +52,9 @@ func (e *Escrow) Unbound(nodeID string) {
 }
 
 // SessionRegistered tells that Cloudly accepted a registration of the relay. From
-// when it returns no push begins, and the context of those in flight has ended. One
-// that is told again while the session stands changes nothing. It does not block.
+// when it returns no push begins, and those in flight are recalled: what was sent may
+// still be acknowledged. One that is told again while the session stands changes
+// nothing. It does not block.
 func (e *Escrow) SessionRegistered() {
 	e.step(func(m *machine, at instant) { m.registered(at) })
 }
@@ -63,8 +64,8 @@ func (e *Escrow) SessionRegistered() {
 func (e *Escrow) SessionLost() { e.step(func(m *machine, at instant) { m.lost(at) }) }
 
 // Suspend tells that a refusal was read that ends custody. From when it returns no
-// push begins, and the context of those in flight has ended; DropCustody,
-// SessionRegistered or SessionLost follows. If none does within 5 s, it counts for
+// push begins, and those in flight are recalled; DropCustody, SessionRegistered or
+// SessionLost follows. If none does within 5 s, it counts for
 // nothing. It does not block.
 func (e *Escrow) Suspend() { e.step(func(m *machine, at instant) { m.suspend(at) }) }
 
@@ -78,24 +79,28 @@ func (e *Escrow) step(happen func(m *machine, at instant)) {
 	signal(e.wake)
 }
 
-// withdraw ends the context of the pushes that the machine has withdrawn. The
-// caller holds mu.
+// withdraw recalls the pushes that the machine has withdrawn, and ends those whose
+// answer it does not wait for. The caller holds mu.
 func (e *Escrow) withdraw() {
 	for p, f := range e.flights {
 		if p.withdrawn {
+			f.recall()
+		}
+		if p.over {
 			f.cancel()
 		}
 	}
 }
 
-// publish publishes events in the order in which they happened. When it returns,
-// those of its caller are published.
+// publish publishes events in the order in which they happened, and judges the checks
+// by what happened. When it returns, the events of its caller are published.
 func (e *Escrow) publish() {
 	e.tellMu.Lock()
 	defer e.tellMu.Unlock()
 	e.mu.Lock()
 	all := e.machine.told
 	e.machine.told = nil
+	e.judge(e.cfg.Wall().UTC())
 	e.mu.Unlock()
 	if e.cfg.Events == nil {
 		return

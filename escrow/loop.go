@@ -42,11 +42,12 @@ func (e *Escrow) turn(ctx context.Context, pushes *sync.WaitGroup) (time.Duratio
 	for _, p := range e.machine.tick(e.now()) {
 		e.metrics.pushes.Inc()
 		e.expect(p.binding.Socket)
-		f := &flight{done: make(chan struct{})}
+		recalled := make(chan struct{})
+		f := &flight{recall: sync.OnceFunc(func() { close(recalled) }), done: make(chan struct{})}
 		var own context.Context
 		own, f.cancel = context.WithTimeout(ctx, pushWait)
 		e.flights[p] = f
-		pushes.Go(func() { e.fly(own, p, f) })
+		pushes.Go(func() { e.fly(own, recalled, p, f) })
 	}
 	e.withdraw()
 	wake, ok := e.machine.wake()
@@ -71,8 +72,8 @@ func (e *Escrow) expect(s *typedsocket.Socket) {
 }
 
 // fly makes one push and tells the machine how it ended.
-func (e *Escrow) fly(ctx context.Context, p *push, f *flight) {
-	answer, err := e.push(ctx, p)
+func (e *Escrow) fly(ctx context.Context, recalled <-chan struct{}, p *push, f *flight) {
+	answer, err := e.push(ctx, recalled, p)
 	close(f.done)
 	f.cancel()
 	how := outcomeOf(p, answer, err)
@@ -93,14 +94,14 @@ func (e *Escrow) fly(ctx context.Context, p *push, f *flight) {
 var errPanicked = errors.New("escrow: the push panicked")
 
 // push makes one push. The body is composed around the bytes that came.
-func (e *Escrow) push(ctx context.Context, p *push) (answer []byte, err error) {
+func (e *Escrow) push(ctx context.Context, recalled <-chan struct{}, p *push) (answer []byte, err error) {
 	defer func() { e.cfg.Log.Recovered(recover(), field.Duty(Name)) }()
 	err = errPanicked
 	body := contract.ApplyDNSLeaseRenewalRequest{
 		Session: p.binding.Session.Received, Signed: contract.SignedDNSLeaseRenewal{Received: p.signed},
 	}.AppendJSON(nil)
 	failpoint.Reach(failpoint.RenewalDue)
-	return e.cfg.Push(ctx, p.binding, body)
+	return e.cfg.Push(ctx, recalled, p.binding, body)
 }
 
 // outcomeOf judges what a push came to. An answer counts only if it repeats exactly

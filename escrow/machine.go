@@ -26,13 +26,16 @@ import (
 //	unbound     the node's binding goes                the same; its node cannot be served any more
 //	suspend     -                                      no push begins for a while
 //	drop        nothing is held; none stands           the same
-//	drain       nothing is taken and no push begins    the same
+//	drain       nothing is taken, no push begins, and  the same
+//	            what is withdrawn is not waited for
 //	tick        windows that ended go                  clocks are compared; what is due is pushed
 //	ended       the push is over: acknowledged, or     the same
 //	            due again later, or its binding is gone
 //
 // A push in flight is withdrawn by the event after which it would not be made any
-// more, for good; it stays the node's one push until it has ended.
+// more, for good: nothing of it is sent from then on. It stays the node's one push
+// until it has ended, and an acknowledgement that comes by then counts. That is waited
+// for until another push is due to the node, custody ends, or the relay.
 type machine struct {
 	at       instant // of the last event
 	clock    clock
@@ -133,8 +136,8 @@ func (m *machine) settle() {
 		return
 	}
 	for _, n := range m.nodes {
-		if n.flight != nil && !m.stands(n) {
-			n.flight.withdrawn = true
+		if n.flight != nil {
+			m.review(n)
 		}
 	}
 }
@@ -273,6 +276,7 @@ func (m *machine) drop(at instant, why string) {
 	for _, n := range m.nodes {
 		if n.flight != nil {
 			n.flight.withdrawn = true
+			n.flight.over = true
 		}
 	}
 	m.nodes = map[string]*node{}
@@ -282,6 +286,7 @@ func (m *machine) drop(at instant, why string) {
 
 // drain tells that the relay is about to end.
 func (m *machine) drain(at instant) {
+	defer m.settle()
 	m.look(at)
 	m.draining = true
 }

@@ -224,18 +224,24 @@ func TestTheLastByteThatIsHeld(t *testing.T) {
 	}
 }
 
-// R54: when a hook has returned, the contexts of pushes that must not be any more have
-// ended, whether or not the loop has looked.
-func TestR54_ContextsHaveEndedWhenAHookReturns(t *testing.T) {
-	for name, hook := range map[string]func(r *rig){
-		"registered": func(r *rig) { r.SessionRegistered() },
-		"suspended":  func(r *rig) { r.Suspend() },
-		"dropped":    func(r *rig) { r.DropCustody("relay-node-unknown") },
+// R54: when a hook has returned, pushes that must not be any more are recalled, whether
+// or not the loop has looked. At the end of custody the wait for their answers has ended
+// with it.
+func TestR54_PushesAreRecalledWhenAHookReturns(t *testing.T) {
+	for name, row := range map[string]struct {
+		hook func(r *rig)
+		ends bool
+	}{
+		"registered": {func(r *rig) { r.SessionRegistered() }, false},
+		"suspended":  {func(r *rig) { r.Suspend() }, false},
+		"dropped":    {func(r *rig) { r.DropCustody("relay-node-unknown") }, true},
+		"drained":    {func(r *rig) { r.SessionRegistered(); r.Quiesce() }, true},
 	} {
 		bubble(t, func(t *testing.T) {
 			var push context.Context
-			r := newIdleRig(t, func(ctx context.Context, _ Binding, _ []byte) ([]byte, error) {
-				push = ctx
+			var recalled <-chan struct{}
+			r := newIdleRig(t, func(ctx context.Context, recall <-chan struct{}, _ Binding, _ []byte) ([]byte, error) {
+				push, recalled = ctx, recall
 				<-ctx.Done()
 				return nil, ctx.Err()
 			})
@@ -249,7 +255,13 @@ func TestR54_ContextsHaveEndedWhenAHookReturns(t *testing.T) {
 			r.turn(ctx, &pushes) // as the loop, which is not run
 			synctest.Wait()
 			began := time.Now()
-			if hook(r); push.Err() != context.Canceled || !time.Now().Equal(began) {
+			row.hook(r)
+			select {
+			case <-recalled:
+			default:
+				t.Errorf("%s: it may still be sent", name)
+			}
+			if ended := push.Err() == context.Canceled; ended != row.ends || !time.Now().Equal(began) {
 				t.Errorf("%s: %v after %s", name, push.Err(), time.Since(began))
 			}
 		})

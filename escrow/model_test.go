@@ -38,8 +38,9 @@ func (w *world) note(x happened) *happened {
 // check compares what the machine withdrew with what it has to.
 func (w *world) check() {
 	for _, p := range w.flying {
-		if want := w.h.withdrawn(p); p.withdrawn != want {
-			w.t.Fatalf("push %d of %s withdrawn: %v, want %v, after %s", p.target.renewal.Sequence, p.node, p.withdrawn, want, w.history())
+		if want, over := w.h.withdrawn(p); p.withdrawn != want || p.over != over {
+			w.t.Fatalf("push %d of %s withdrawn: %v, over: %v, want %v, %v, after %s",
+				p.target.renewal.Sequence, p.node, p.withdrawn, p.over, want, over, w.history())
 		}
 	}
 }
@@ -108,7 +109,7 @@ func (w *world) sleep() {
 			}
 		}
 		for _, p := range w.flying {
-			if w.h.withdrawn(p) && !p.withdrawn {
+			if withdrawn, over := w.h.withdrawn(p); withdrawn && !p.withdrawn || over && !p.over {
 				w.t.Fatalf("a push is to be withdrawn at %s and the machine wakes at %s, after %s", w.mono, wake, w.history())
 			}
 		}
@@ -174,7 +175,7 @@ func (w *world) act() {
 	// What stands first is drawn most often.
 	often := []string{"lost", "hold", "bound", "hold", "lost", "step", "ended", "unbound", "registered", "empty", "suspend", "drop"}
 	if !w.h.attached() {
-		often = []string{"ended", "tries", "returns", "ended", "step", "nothing", "registered", "bound", "unbound", "hold", "lost", "suspend", "drop"}
+		often = []string{"ended", "tries", "returns", "ended", "step", "nothing", "registered", "bound", "unbound", "hold", "lost", "suspend", "drop", "flaps"}
 	}
 	switch what := rapid.SampledFrom(often).Draw(w.t, "what"); what {
 	case "tries": // nodes that refuse, or do not answer, time after time
@@ -192,6 +193,16 @@ func (w *world) act() {
 		for _, node := range w.nodes {
 			w.do("bound", node)
 			w.do("hold", node)
+		}
+	case "flaps": // and nodes acknowledge meanwhile, or behind it
+		w.do("registered", node)
+		for _, answer := range rapid.Permutation([]bool{true, false}).Draw(w.t, "answer") {
+			if !answer {
+				w.do("lost", node)
+			} else if len(w.flying) > 0 {
+				w.endedAs(rapid.IntRange(0, len(w.flying)-1).Draw(w.t, "which"), outcomeAcknowledged)
+			}
+			w.tick()
 		}
 	default:
 		w.do(what, node)
@@ -281,7 +292,7 @@ func TestModel(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) { runModel(t).count(seen) })
 	}
 	// Runs in which nothing happens would prove nothing.
-	for what, least := range map[string]int{"pushed": 200, "third push": 50, "acknowledged": 20, "withdrawn": 20, "suspect": 50, "held": 200, "refused": 200} {
+	for what, least := range map[string]int{"pushed": 200, "third push": 50, "acknowledged": 20, "acknowledged late": 20, "waited for": 20, "withdrawn": 20, "suspect": 50, "held": 200, "refused": 200} {
 		if seen[what] < least {
 			t.Errorf("%s: %d times, want %d: %v", what, seen[what], least, seen)
 		}
@@ -299,12 +310,23 @@ func (w *world) count(seen map[string]int) {
 			}
 		case x.what == "ended" && x.accepted:
 			seen[x.how.String()]++
+			if x.how == outcomeAcknowledged && w.h[:i].attached() {
+				seen["acknowledged late"]++
+			}
 		case x.what == "hold" && x.accepted:
 			seen["held"]++
 		case x.what == "hold":
 			seen["refused"]++
 		case x.what == "tick" && w.h[:i+1].suspect():
 			seen["suspect"]++
+		case x.what == "lost" && w.h[:i].attached():
+			then := w.h[:i+1]
+			for _, node := range w.nodes { // pushed in an outage before, and asked for by this one
+				if r, b, ok := then.allowed(node); ok && then.flying(node) != nil &&
+					then.flying(node).target.renewal == r.Renewal.Reference() && then.boundFor(then.flying(node)) == b {
+					seen["waited for"]++
+				}
+			}
 		}
 	}
 }

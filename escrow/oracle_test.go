@@ -198,7 +198,8 @@ func (h oracle) held(node string) []contract.SignedDNSLeaseRenewal {
 }
 
 // acknowledged returns the highest sequence that the node acknowledged of a
-// projection.
+// projection, since custody began. Nothing is asked of when it did: a session may stand
+// again by then, and the push may be withdrawn.
 func (h oracle) acknowledged(node string, of contract.Reference) int64 {
 	var highest int64
 	for _, x := range h {
@@ -250,28 +251,31 @@ func (h oracle) allowed(node string) (contract.SignedDNSLeaseRenewal, int, bool)
 	return best, b, true
 }
 
-// same tells whether a push is the one that is allowed now.
-func (h oracle) same(p *push) bool {
-	r, b, ok := h.allowed(p.node)
-	return ok && p.target.renewal == r.Renewal.Reference() && h.boundFor(p) == b
-}
-
 // withdrawn tells whether a push in flight has been one that is not allowed, at the
-// end of anything that happened since, but for its own end.
-func (h oracle) withdrawn(p *push) bool {
+// end of anything that happened since, but for its own end; and whether its answer is
+// not waited for any more, since custody ended or another one was allowed by then.
+func (h oracle) withdrawn(p *push) (withdrawn, over bool) {
 	since := false
 	for i, x := range h {
 		if x.what == "tick" && x.push == p {
 			since = true
 		}
 		if x.what == "ended" && x.push == p {
-			return false
+			return false, false
 		}
-		if since && (x.what == "drop" || !h[:i+1].same(p)) {
-			return true
+		if !since {
+			continue
 		}
+		if x.what == "drop" {
+			return true, true
+		}
+		then := h[:i+1]
+		r, b, ok := then.allowed(p.node)
+		same := ok && p.target.renewal == r.Renewal.Reference() && then.boundFor(p) == b
+		withdrawn = withdrawn || !same
+		over = over || ok && !same
 	}
-	return false
+	return withdrawn, over
 }
 
 // due returns what has to be pushed to a node now: what is allowed, unless a push

@@ -18,7 +18,7 @@ type target struct {
 }
 
 // push is the one effect of the machine: give a renewal to a node under the binding
-// that it obtained. But for withdrawn it never changes.
+// that it obtained. But for withdrawn and over it never changes.
 type push struct {
 	node    string
 	binding Binding
@@ -26,7 +26,8 @@ type push struct {
 	signed  contract.Raw // the record as it came
 	pushed  int          // how often this renewal was pushed under this binding, from 1
 
-	withdrawn bool // it would not be made any more; its context has to end
+	withdrawn bool // it would not be made any more: nothing of it is to be sent
+	over      bool // nor is its answer waited for
 }
 
 // outcome is how a push ended.
@@ -38,7 +39,7 @@ const (
 	outcomeForeign                     // the answer is not bound to the renewal
 	outcomeFailed                      // no answer came, or none that could be read
 	outcomeSocketEnded                 // the socket of the binding has ended
-	outcomeWithdrawn                   // the machine withdrew it, and no answer came before
+	outcomeWithdrawn                   // the machine withdrew it, and no answer came
 	outcomes
 )
 
@@ -105,13 +106,24 @@ func (m *machine) due(n *node) *push {
 	return &push{node: n.id, binding: n.binding, target: to, signed: x.signed, pushed: n.try.pushed}
 }
 
-// stands reports whether the push in flight would still be made.
-func (m *machine) stands(n *node) bool {
-	_, to, ok := m.candidate(n)
-	return ok && to == n.flight.target
+// review withdraws the push in flight if it would not be made any more.
+//
+// Its answer is waited for all the same, as long as any (pushWait). No text bounds an
+// acknowledgement by the session: one that is bound to the renewal counts as delivered
+// (contract §9.5), and says that the node has it durably, whoever is there by then.
+// Counted, it only ever keeps a push back, in an outage that follows. The wait is over
+// when it stands in the way of a push that is due now, and when no outage can follow.
+func (m *machine) review(n *node) {
+	_, to, due := m.candidate(n)
+	if due && to == n.flight.target {
+		return // also if it was withdrawn meanwhile: what was sent decides
+	}
+	n.flight.withdrawn = true
+	n.flight.over = n.flight.over || due || m.draining
 }
 
-// ended tells how a push ended. One from before an end of custody means nothing.
+// ended tells how a push ended. What a node acknowledged counts whether or not a
+// session stands by now; what is from before an end of custody means nothing.
 func (m *machine) ended(at instant, p *push, how outcome) (counted outcome) {
 	defer m.settle()
 	m.look(at)

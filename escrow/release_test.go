@@ -213,6 +213,7 @@ func TestR54_ReattachStopsRelease(t *testing.T) {
 			t.Fatalf("%d pushes", n)
 		}
 		r.SessionRegistered()
+		time.Sleep(pushWait) // an answer could come so long
 		synctest.Wait()
 		if n := r.metrics.ended.Of(outcomeWithdrawn).Value(); n != 1 {
 			t.Errorf("%d were withdrawn", n)
@@ -223,20 +224,23 @@ func TestR54_ReattachStopsRelease(t *testing.T) {
 }
 
 // A flap loses nothing and repeats nothing: a slot that was acknowledged is not
-// pushed again, and one whose push was withdrawn is pushed at once.
+// pushed again, nor one whose answer can still come; one that was withdrawn before it
+// was sent is pushed at once.
 func TestFlapsOfTheSession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
-		r.attached("node-a", "node-b", "node-c")
-		for _, id := range []string{"node-a", "node-b", "node-c"} {
+		r.attached("node-a", "node-b", "node-c", "node-d")
+		for _, id := range []string{"node-a", "node-b", "node-c", "node-d"} {
 			r.must(grid(spec{node: id}, begin, 23))
 		}
 		r.answering(func(ctx context.Context, p pushed) ([]byte, error) {
 			switch p.node {
 			case "node-b":
-				return silent(ctx, p)
+				return unsent(ctx, p)
 			case "node-c":
 				return refusing(ctx, p)
+			case "node-d":
+				return silent(ctx, p)
 			}
 			return acknowledging(p), nil
 		})
@@ -247,7 +251,7 @@ func TestFlapsOfTheSession(t *testing.T) {
 			time.Sleep(1100 * time.Millisecond)
 		}
 		r.wantTaken("node-a 1 @00:00:00.000", "node-b 1 @00:00:00.000", "node-b 1 @00:00:02.000", "node-b 1 @00:00:04.000",
-			"node-b 1 @00:00:06.000", "node-c 1 @00:00:00.000", "node-c 1 @00:00:06.000")
+			"node-b 1 @00:00:06.000", "node-c 1 @00:00:00.000", "node-c 1 @00:00:06.000", "node-d 1 @00:00:00.000")
 	})
 }
 

@@ -75,6 +75,8 @@ type pushed struct {
 	signed  string
 	renewal contract.DNSLeaseRenewal
 	at      time.Time // true time
+
+	recalled <-chan struct{}
 }
 
 func (p pushed) String() string {
@@ -89,7 +91,7 @@ func newRig(t testing.TB) *rig {
 }
 
 // newIdleRig makes an escrow that is not run. push is nil for the rig's own nodes.
-func newIdleRig(t testing.TB, push func(context.Context, Binding, []byte) ([]byte, error)) *rig {
+func newIdleRig(t testing.TB, push func(context.Context, <-chan struct{}, Binding, []byte) ([]byte, error)) *rig {
 	t.Helper()
 	r := &rig{t: t, clock: &wallClock{}, log: &output{}, ran: make(chan struct{}), end: func() {}}
 	catalogue, err := duty.NewCatalogue(EventKinds)
@@ -120,13 +122,19 @@ func (r *rig) run() {
 func (r *rig) stop() { r.end(); <-r.ran }
 
 // serve is every node: it reads the request as a node would, and answers.
-func (r *rig) serve(ctx context.Context, b Binding, body []byte) ([]byte, error) {
+func (r *rig) serve(ctx context.Context, recalled <-chan struct{}, b Binding, body []byte) ([]byte, error) {
+	select {
+	case <-recalled:
+		return nil, typedsocket.ErrRecalled
+	default:
+	}
+
 	request, err := contract.ReadApplyDNSLeaseRenewalRequest(body)
 	if err != nil {
 		r.t.Errorf("pushed: %v", err)
 		return nil, err
 	}
-	p := pushed{b.NodeID, string(request.Session), string(request.Signed.Received), request.Signed.Renewal, time.Now()}
+	p := pushed{b.NodeID, string(request.Session), string(request.Signed.Received), request.Signed.Renewal, time.Now(), recalled}
 	r.mu.Lock()
 	r.pushes = append(r.pushes, p)
 	answer := r.answer
@@ -185,6 +193,28 @@ func refusing(context.Context, pushed) ([]byte, error) {
 
 // silent is a node that never answers.
 func silent(ctx context.Context, _ pushed) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() }
+
+// unsent is a node to whose socket a push does not get before it is recalled.
+func unsent(ctx context.Context, p pushed) ([]byte, error) {
+	select {
+	case <-p.recalled:
+		return nil, typedsocket.ErrRecalled
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// late is a node that acknowledges after so long, whatever happens meanwhile.
+func late(after time.Duration) func(context.Context, pushed) ([]byte, error) {
+	return func(ctx context.Context, p pushed) ([]byte, error) {
+		select {
+		case <-time.After(after):
+			return acknowledging(p), nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
 
 // gone is a node whose socket has ended.
 func gone(context.Context, pushed) ([]byte, error) { return nil, typedsocket.ErrClosed }

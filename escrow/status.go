@@ -1,6 +1,7 @@
 package escrow
 
 import (
+	"slices"
 	"time"
 
 	"serve.zone/relay/contract"
@@ -46,7 +47,7 @@ type Node struct {
 	Released     *Delivery `json:"released,omitempty"`     // pushed last by the relay
 	Acknowledged *Delivery `json:"acknowledged,omitempty"` // acknowledged last to the relay
 	LastOutcome  string    `json:"lastOutcome,omitempty"`  // of the last push that has ended
-	Pushing      bool      `json:"pushing"`                // a push is in flight
+	Pushing      bool      `json:"pushing"`                // a push is in flight, or its answer is waited for
 	Pushes       int       `json:"pushes"`                 // of the current renewal so far
 	RetryAt      time.Time `json:"retryAt,omitzero"`       // when it is pushed again
 }
@@ -150,13 +151,18 @@ const (
 func (e *Escrow) Checks(now time.Time) []duty.Check {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	checks := e.machine.checks(e.now())
-	for i := range checks {
-		checks[i].Since = now
-		checks[i] = checks[i].After(e.checked[i])
-		e.checked[i] = checks[i]
+	e.judge(now)
+	return slices.Clone(e.checked[:])
+}
+
+// judge judges the checks anew. It is called at whatever may change them too, so that
+// the age of a check is that of the change and not of who asks first. The caller holds
+// mu.
+func (e *Escrow) judge(now time.Time) {
+	for i, c := range e.machine.checks(e.now()) {
+		c.Since = now
+		e.checked[i] = c.After(e.checked[i])
 	}
-	return checks[:]
 }
 
 // coverage counts nodes by how an outage finds them.

@@ -124,6 +124,38 @@ func TestChecks(t *testing.T) {
 	})
 }
 
+// The age of a check is that of the change, whoever asks first and however late.
+func TestChecks_Ages(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		want := func(coverage, clock time.Duration) {
+			t.Helper()
+			synctest.Wait()
+			checks := r.Checks(time.Now())
+			for i, want := range []time.Duration{coverage, clock} {
+				if got := checks[i].Since.Sub(begin); got != want {
+					t.Errorf("%s %s since %s, want %s", checks[i].Name, checks[i].State, got, want)
+				}
+			}
+		}
+		time.Sleep(time.Hour)
+		want(0, 0)
+		r.attached("node-a")
+		time.Sleep(time.Hour)
+		want(time.Hour, 0)
+		r.must(grid(spec{}, time.Now(), 3))
+		time.Sleep(5 * time.Minute)
+		want(2*time.Hour, 0)
+		r.SessionLost()
+		r.Unbound("node-a")
+		time.Sleep(time.Minute)
+		want(2*time.Hour+5*time.Minute, 0)
+		r.DropCustody("relay-node-unknown")
+		time.Sleep(time.Minute)
+		want(2*time.Hour+6*time.Minute, 0)
+	})
+}
+
 // What is counted and gauged.
 func TestMetrics(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -181,8 +181,9 @@ func TestR54_ReattachStopsTheRelease(t *testing.T) {
 	c.wantPushed(2)
 }
 
-// R54: a push that is under way when Cloudly returns comes to nothing more: it is withdrawn,
-// whatever the node answers later.
+// R54: a push that is under way when Cloudly returns is withdrawn: one that the node did
+// not answer stands in the way of none, and the next outage begins anew, under the session
+// that the node has by then.
 func TestR54_APushUnderWayIsWithdrawn(t *testing.T) {
 	c := start(t)
 	a := c.node("node-a")
@@ -194,15 +195,34 @@ func TestR54_APushUnderWayIsWithdrawn(t *testing.T) {
 		t.Errorf("the status shows %+v", n)
 	}
 	c.back(a)
-	c.Eventually("the end of the push", func() error {
-		if n := c.shown("node-a"); n.Pushing || n.LastOutcome != "withdrawn" || n.Acknowledged != nil {
-			return fmt.Errorf("the status shows %+v", n)
-		}
-		return nil
-	})
+	c.reaches("node-a")
+	c.wantPushes(a, 1)
 	c.lose()
 	c.waitPushes(a, 1, 1)
 	c.waitAcknowledged("node-a", 1)
+	if n, _ := c.Metrics().Value("relay_escrow_ended_pushes_total", "outcome", "withdrawn"); n != 1 {
+		t.Errorf("the relay counts %v pushes that were withdrawn", n)
+	}
+}
+
+// R53, R54: what a node acknowledges when Cloudly is back counts: the next outage does not
+// give it the slot again.
+func TestR53_R54_ALateAcknowledgementCounts(t *testing.T) {
+	c := start(t)
+	a := c.node("node-a")
+	a.Script(applying, simulate.Late(margin))
+	c.take(run{node: "node-a", windows: []window{current, opening(3 * margin)}})
+	c.lose()
+	c.waitPushes(a, 1)
+	c.back(a)
+	c.waitAcknowledged("node-a", 1)
+	if s := c.status(); !s.Attached {
+		t.Error("the relay is without Cloudly again")
+	}
+	c.lose()
+	c.waitPushes(a, 1, 2)
+	c.waitAcknowledged("node-a", 2)
+	c.wantPushed(2)
 }
 
 // R54, O9: what is held stays through returns in which the node has not registered again,

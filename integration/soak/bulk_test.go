@@ -147,15 +147,7 @@ func (t *tunnel) work(random *mathrand.Rand) (rest func()) {
 // is granted passes: each way a datagram, and each pair a transfer.
 func (t *tunnel) stands() {
 	t.s.t.Helper()
-	for n := range members {
-		e := t.at(n)
-		t.s.Eventually(nodeName(n)+" up", func() error {
-			if s := e.client.Status(); s.Tunnel == nil {
-				return fmt.Errorf("it is %s, its last end %+v", s.State, s.Last)
-			}
-			return t.connected(nodeName(n))
-		})
-	}
+	t.up()
 	t.fence()
 	for w := range t.law() {
 		before := t.laws.count(w)

@@ -9,7 +9,8 @@
 // ingress. While all of them work, a schedule of a seed does to them what networks,
 // peers, operators and clocks do: sockets are cut, also in the middle of a frame and
 // between two steps of the relay, peers are stalled, networks are swapped in the middle
-// of taking one over, Cloudly goes and comes, clocks are set, certificates replaced.
+// of taking one over, Cloudly goes and comes, clocks are set, certificates replaced. Custody
+// ends by each of its names, and is given back.
 //
 // Throughout, and at quiet points between, these hold:
 //   - an answer that a sender was given was given by the other end, which took the
@@ -19,6 +20,10 @@
 //   - Cloudly, the relay and each node agree about the node's session;
 //   - each escrow slot is served once, within its window, and while Cloudly is away
 //     (slots_test.go);
+//   - when custody has ended, nothing of what was held is left: no renewal is released or
+//     counted, no packet is relayed, no table is held and nobody is carried, in the gap and
+//     behind it, where an outage finds nothing to release; and the fleet comes back whole
+//     (events_custody_test.go);
 //   - goroutines and heap are back at what they were at an earlier quiet point
 //     (weight_test.go);
 //   - no secret stands in any output, and no peer saw a rule broken (package rig).

@@ -86,7 +86,7 @@ var (
 		{name: "member-confirmed-and-withdrawn", do: func(s *soak) { s.tunnel.heldConfirmed() }, holds: failpoint.MemberConfirmed},
 		{name: "credential-expires", do: func(s *soak) { s.tunnel.expires() }, slow: true},
 	}
-	events = slices.Concat(sessionEvents, nodeEvents, escrowEvents, hubEvents)
+	events = slices.Concat(sessionEvents, nodeEvents, escrowEvents, hubEvents, custodyEvents)
 )
 
 // small does something quick to nodes or operator, also while Cloudly is away.

@@ -53,6 +53,7 @@ var (
 		string(contract.RelayNotReady), string(contract.RelayNodeSessionNotCurrent), string(contract.RelayOverloaded),
 		notAsked, socketOver, noAnswer,
 		"refused: the session is not the node's current one",
+		"refused: no relay is verified on this socket", "refused: " + string(contract.RelayCredentialGenerationStale), // as custody ends
 	}
 	toldCloudly = []string{
 		string(contract.RelayNotReady), string(contract.RelayNodeSessionNotCurrent), string(contract.RelayOverloaded),

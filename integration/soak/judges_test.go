@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"serve.zone/relay/simulate"
 )
 
 // wantFaults checks that a judge finds exactly what is wrong, each by a part of what it
@@ -139,6 +141,31 @@ func TestTheSlotsRefuse(t *testing.T) {
 			s.release(first)
 			s.arrived(arrival{first, now, errors.New("why")})
 		}, []string{"10 was refused by a: why"}},
+		"right, when custody ends and began anew": {func(s *slots) {
+			s.release(first)
+			s.drop()
+			s.arrived(comes(first, time.Second)) // it was under way
+			s.fence()
+			third := slot{"a", 20}
+			s.hand(third, held{now, now.Add(time.Minute)})
+			s.release(third)
+			s.arrived(comes(third, time.Second))
+			s.acknowledge(third)
+		}, nil},
+		"released when custody had ended": {func(s *slots) { s.drop(); s.release(first) },
+			[]string{"10 was released to a, and custody had ended"}},
+		"acknowledged when custody had ended": {func(s *slots) {
+			s.release(first)
+			s.arrived(comes(first, time.Second))
+			s.drop()
+			s.acknowledge(first)
+		}, []string{"10 was counted as acknowledged by a, and custody had ended"}},
+		"sent when custody had ended": {func(s *slots) {
+			s.release(first)
+			s.drop()
+			s.fence()
+			s.arrived(comes(first, time.Second))
+		}, []string{"10 reached a, and custody had ended"}},
 		"a lower one behind a higher one": {func(s *slots) {
 			for _, x := range []slot{second, first} {
 				s.release(x)
@@ -217,6 +244,22 @@ func TestTheLawsRefuse(t *testing.T) {
 			test.do(l)
 			wantFaults(t, l.faults(), test.want...)
 		})
+	}
+}
+
+// A message that breaks off is let pass once for each end of custody on its socket, and
+// nothing else that a peer noticed is.
+func TestTheViolationsRefuse(t *testing.T) {
+	half := func(socket int) simulate.Violation {
+		return simulate.Violation{Rule: simulate.MalformedEnvelope, Socket: socket}
+	}
+	other := simulate.Violation{Rule: simulate.AfterCustody, Socket: 4}
+	broken := map[int]int{4: 2}
+	for range 2 { // each look is at all of them
+		got := withoutBroken([]simulate.Violation{half(4), other, half(4), half(5), half(4)}, broken)
+		if want := []simulate.Violation{other, half(5), half(4)}; !slices.Equal(got, want) {
+			t.Errorf("%v are left, want %v", got, want)
+		}
 	}
 }
 

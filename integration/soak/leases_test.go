@@ -186,6 +186,9 @@ func (l *leases) fold() {
 		case "renewal-acknowledged":
 			l.slots.acknowledge(x)
 		}
+		if e.Type == string(escrow.CustodyDropped) {
+			l.slots.drop() // what was handed over is folded before more is
+		}
 	}
 }
 
@@ -209,9 +212,7 @@ func (l *leases) outage(long bool) {
 		}
 		return !x.Attached
 	})
-	if now := l.pushed(); now != before {
-		s.fault("escrow: %v renewals were pushed where no window is open", now-before)
-	}
+	l.wantPushed(before, "where no window is open")
 	s.step(toSecond)
 	l.waitServed(firsts, 1, sockets)
 	stepped := toGap + toSecond
@@ -219,9 +220,7 @@ func (l *leases) outage(long bool) {
 		before := l.pushed()
 		s.step(-back)
 		l.shown("a clock that is not trusted", func(x escrow.Status) bool { return x.ClockSuspect })
-		if now := l.pushed(); now != before {
-			s.fault("escrow: %v renewals were pushed by a clock that was set back", now-before)
-		}
+		l.wantPushed(before, "by a clock that was set back")
 		s.step(again)
 		l.waitServed(firsts, 2, sockets)
 		stepped += again - back
@@ -238,40 +237,73 @@ func (l *leases) arrivals() (n int) {
 	return n
 }
 
-// heldPushes holds some releases between their decision and the push, while something
-// happens behind which none of them may leave any more. Done undoes it.
+// arrived is how many renewals had reached leased nodes at a time, of which some were held.
+type arrived struct {
+	number int
+	inTime bool // they were let go before they would have gone on by themselves
+}
+
+// holdSome takes Cloudly away from a relay that holds runs of these windows, with some
+// releases held between their decision and the push, and waits for the others. Release
+// lets them go on, behind something that withdraws them.
+func (l *leases) holdSome(windows []window) (came *arrived, release func()) {
+	s := l.s
+	s.t.Helper()
+	l.handAll(windows)
+	const some = leasedNodes / 4
+	before := l.arrivals()
+	times := s.hold(failpoint.RenewalDue, some)
+	s.Upstream.Outage()
+	s.reached(failpoint.RenewalDue, times+some)
+	held := time.Now()
+	s.Eventually("the other renewals at their nodes", func() error {
+		if n, due := l.arrivals()-before, l.reachable()-some; n != due {
+			return fmt.Errorf("%d of %d have come", n, due)
+		}
+		return nil
+	})
+	came = &arrived{number: l.arrivals()}
+	return came, func() {
+		s.t.Helper()
+		came.inTime = time.Since(held) < control.MaximumWait/2
+		s.release(failpoint.RenewalDue)
+		l.shown("the end of all pushes", func(x escrow.Status) bool { return x.PushesRunning == 0 })
+	}
+}
+
+// wantArrivals checks that no more renewals have reached nodes than had when some were
+// held.
+func (l *leases) wantArrivals(came *arrived, when string) {
+	l.s.t.Helper()
+	for _, i := range l.nodes() { // what was sent before has arrived in front of it
+		l.s.Eventually("a push of Cloudly", func() error { return l.s.fleet.reach(i) })
+	}
+	if n := l.arrivals() - came.number; n != 0 && came.inTime {
+		l.s.fault("escrow: %d renewals were released %s", n, when)
+	}
+}
+
+// wantPushed checks that the relay has counted no more pushes than before.
+func (l *leases) wantPushed(before float64, when string) {
+	l.s.t.Helper()
+	if now := l.pushed(); now != before {
+		l.s.fault("escrow: %v renewals were pushed %s", now-before, when)
+	}
+}
+
+// heldPushes holds some releases while something happens behind which none of them may
+// leave any more. Done undoes it.
 func (l *leases) heldPushes(windows []window, happens func(from uint64), done func()) {
 	s := l.s
 	s.t.Helper()
 	s.whole()
-	l.handAll(windows)
-	const some = leasedNodes / 4
-	before, from := l.arrivals(), s.NextSeq()
-	times := s.hold(failpoint.RenewalDue, some)
-	was := s.cutting()
-	s.Upstream.Outage()
-	s.reached(failpoint.RenewalDue, times+some)
-	held := time.Now()
-	var came int
-	s.Eventually("the other renewals at their nodes", func() error {
-		came = l.arrivals() - before
-		if due := l.reachable() - some; came != due {
-			return fmt.Errorf("%d of %d have come", came, due)
-		}
-		return nil
-	})
+	from, was := s.NextSeq(), s.cutting()
+	came, release := l.holdSome(windows)
 	happens(from)
-	inTime := time.Since(held) < control.MaximumWait/2 // or they may have gone on before it
-	s.release(failpoint.RenewalDue)
-	l.shown("the end of all pushes", func(x escrow.Status) bool { return x.PushesRunning == 0 })
+	release()
 	s.back(was)
 	s.whole()
-	for _, i := range l.nodes() { // what was sent before has arrived in front of it
-		s.Eventually("a push of Cloudly", func() error { return s.fleet.reach(i) })
-	}
-	if n := l.arrivals() - before; n != came && inTime {
-		s.fault("escrow: %d renewals were released that were to be withdrawn", n-came)
-	}
+	l.wantArrivals(came, "that were to be withdrawn")
 	done()
 }
 

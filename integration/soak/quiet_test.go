@@ -3,6 +3,7 @@ package soak_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"syscall"
@@ -12,6 +13,7 @@ import (
 	"serve.zone/relay/duty/failpoint"
 	"serve.zone/relay/forward"
 	"serve.zone/relay/integration/rig"
+	"serve.zone/relay/simulate"
 )
 
 // steadyLooks is in how many looks in a row the goroutines must be as many for a point to
@@ -48,7 +50,7 @@ func (s *soak) quiet(name string) *point {
 	s.leases.fold()
 	s.report(slices.Concat(s.fleet.reports.faults(), s.fleet.pushes.faults()))
 	s.judgeSoFar()
-	s.AssertNoViolations()
+	s.report(s.violations())
 	s.AssertNoMarkers()
 	if n := s.Cloudly.Frames().Dropped(); n > 0 {
 		s.t.Errorf("%d frames were dropped from the record of cloudly, so not all secrets are known", n)
@@ -68,6 +70,40 @@ func (s *soak) quiet(name string) *point {
 	s.t.Logf("%s: %d goroutines, %d bytes on the heap; %s; %s; %d packets, %v transfers; %d slots", name, p.goroutines, p.heap,
 		s.fleet.reports.summary(), s.fleet.pushes.summary(), s.tunnel.laws.total(), s.tunnel.transfers(), s.leases.slots.taken())
 	return p
+}
+
+// violations are what Cloudly, the nodes and the ingress noticed and the contract forbids.
+func (s *soak) violations() []string {
+	all := map[string][]simulate.Violation{
+		"cloudly":     withoutBroken(s.Cloudly.Violations(), s.broken),
+		"the ingress": s.edge.ingress.Violations(),
+	}
+	for i, p := range s.fleet.nodes {
+		all[s.fleet.ids[i]] = p.Violations()
+	}
+	var found []string
+	for who, violations := range all {
+		for _, v := range violations {
+			found = append(found, fmt.Sprintf("%s noticed %s", who, v))
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// withoutBroken leaves out what an end of custody may cause: a large frame of a node that
+// was half written on a socket that stays is ended where it stands, and so is no JSON,
+// which a peer passes over (typedsocket.Socket.DropFlows). Broken is how often that may
+// have been, by socket.
+func withoutBroken(all []simulate.Violation, broken map[int]int) []simulate.Violation {
+	left := maps.Clone(broken)
+	return slices.DeleteFunc(all, func(v simulate.Violation) bool {
+		if v.Rule != simulate.MalformedEnvelope || left[v.Socket] == 0 {
+			return false
+		}
+		left[v.Socket]--
+		return true
+	})
 }
 
 // whole waits until every node is registered over the socket that carries the relay.

@@ -32,10 +32,13 @@ type slots struct {
 	acknowledged map[slot]int
 	behind       map[slot]bool // released again when it was acknowledged
 	due          map[slot]bool // acknowledged before what has arrived was looked at last
+	gone         map[slot]bool // custody ended when they had been handed over; true once all has arrived that was sent by then
+	strayed      map[slot]string
 }
 
 func newSlots() *slots {
-	return &slots{windows: map[slot]held{}, released: map[slot]int{}, acknowledged: map[slot]int{}, behind: map[slot]bool{}, due: map[slot]bool{}}
+	return &slots{windows: map[slot]held{}, released: map[slot]int{}, acknowledged: map[slot]int{}, behind: map[slot]bool{}, due: map[slot]bool{},
+		gone: map[slot]bool{}, strayed: map[slot]string{}}
 }
 
 func (s *slots) hand(x slot, w held) {
@@ -48,12 +51,16 @@ func (s *slots) arrived(a arrival) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.arrivals = append(s.arrivals, a)
+	if s.gone[a.slot] {
+		s.strayed[a.slot] = "reached"
+	}
 }
 
 func (s *slots) release(x slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.released[x]++
+	s.strays(x, "was released to")
 	if s.acknowledged[x] > 0 {
 		s.behind[x] = true
 	}
@@ -63,6 +70,35 @@ func (s *slots) acknowledge(x slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.acknowledged[x]++
+	s.strays(x, "was counted as acknowledged by")
+}
+
+// strays notes what the relay says of a slot that it does not hold any more. The caller
+// holds mu.
+func (s *slots) strays(x slot, what string) {
+	if _, gone := s.gone[x]; gone {
+		s.strayed[x] = what
+	}
+}
+
+// drop notes that custody has ended: all that was handed over is gone.
+func (s *slots) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for x := range s.windows {
+		if _, known := s.gone[x]; !known {
+			s.gone[x] = false
+		}
+	}
+}
+
+// fence notes that whatever was sent before custody ended has arrived.
+func (s *slots) fence() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for x := range s.gone {
+		s.gone[x] = true
+	}
 }
 
 // look begins a look at what has arrived, which what is acknowledged by now has.
@@ -95,9 +131,9 @@ func (s *slots) taken() int {
 }
 
 // faults are what is wrong with what was released (contract §9.5, R51, R97): a slot is
-// served once, in its window. It is released again when Cloudly came back before the
-// node's answer, or the socket ended before it; not once the relay knows that the node
-// has it.
+// served once, in its window. It is released again when Cloudly came back before it was
+// sent, or the socket ended, or another session began, before the node's answer; not once
+// the relay knows that the node has it, and not when custody has ended since (R20).
 func (s *slots) faults() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,6 +171,9 @@ func (s *slots) faults() []string {
 		if n > 1 {
 			say("%d of %s was acknowledged %d times", x.sequence, x.node, n)
 		}
+	}
+	for x, what := range s.strayed {
+		say("%d %s %s, and custody had ended", x.sequence, what, x.node)
 	}
 	for x := range s.due {
 		if times[x] == 0 {

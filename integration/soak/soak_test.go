@@ -60,6 +60,7 @@ type soak struct {
 	rhythm    time.Duration // the most that passes between two events
 	events    []event       // that happened, in order
 	done      []string      // the same, for a person
+	broken    map[int]int   // by socket to Cloudly: how often custody ended on it
 
 	mu    sync.Mutex // guards what follows
 	found []string
@@ -92,7 +93,8 @@ func TestR94_R97_Soak(t *testing.T) {
 // none is left to luck: after it, and at rest, all holds that a soak is held to.
 func TestR94_R97_EachThing(t *testing.T) {
 	t.Parallel()
-	for name, group := range map[string][]event{"session": sessionEvents, "nodes": nodeEvents, "escrow": escrowEvents, "hub": hubEvents} {
+	for name, group := range map[string][]event{"session": sessionEvents, "nodes": nodeEvents, "escrow": escrowEvents, "hub": hubEvents,
+		"custody": custodyEvents} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSoak(t, smallFleet)
@@ -143,7 +145,7 @@ func newSoak(t *testing.T, nodes int) *soak {
 			t.Fatalf("%s: %v", seedVariable, err)
 		}
 	}
-	s := &soak{t: t, random: randomOf(seed)}
+	s := &soak{t: t, random: randomOf(seed), broken: map[int]int{}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("%s=%d has the same schedule", seedVariable, seed)
@@ -165,7 +167,7 @@ func newSoak(t *testing.T, nodes int) *soak {
 	t.Cleanup(func() { s.remote.Close() })
 	s.clock = &clock{remote: s.remote}
 	s.Rig = rig.New(t, rig.AnyPort(), rig.With("hub-listen", "127.0.0.1:0"), rig.With("log-level", "info"),
-		rig.Variable(failpoint.Variable, socket),
+		rig.Variable(failpoint.Variable, socket), rig.TolerateViolations(), // violations judges them
 		rig.Cloudly(func(c *simulate.CloudlyConfig) { c.RecordLimit = cloudlyRecord }))
 	s.must(s.remote.Attached(s.Soon()))
 	s.WaitReady()
@@ -339,6 +341,6 @@ func (s *soak) end() {
 		s.t.Errorf("the relay ended with %d, %s after SIGTERM", code, took.Round(time.Millisecond))
 	}
 	s.fleet.fold()
-	s.report(slices.Concat(s.fleet.reports.faults(), s.fleet.pushes.faults(), s.fleet.faults(), s.tunnel.laws.faults()))
+	s.report(slices.Concat(s.fleet.reports.faults(), s.fleet.pushes.faults(), s.fleet.faults(), s.tunnel.laws.faults(), s.violations()))
 	s.t.Logf("ended %s after SIGTERM", took.Round(time.Millisecond))
 }

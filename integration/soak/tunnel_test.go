@@ -383,6 +383,33 @@ func (e *end) receive(socket net.PacketConn) {
 	}
 }
 
+// up waits until every member has a session, at both ends.
+func (t *tunnel) up() {
+	t.s.t.Helper()
+	for n := range members {
+		e := t.at(n)
+		t.s.Eventually(nodeName(n)+" up", func() error {
+			if s := e.client.Status(); s.Tunnel == nil {
+				return fmt.Errorf("it is %s, its last end %+v", s.State, s.Last)
+			}
+			return t.connected(nodeName(n))
+		})
+	}
+}
+
+// rejoin has every member's client begin anew, with no wait from before, when the network
+// is effective, and waits until all are there.
+func (t *tunnel) rejoin() {
+	t.s.t.Helper()
+	t.settle()
+	t.close()
+	for n := range members {
+		t.join(n)
+	}
+	t.up()
+	t.fence()
+}
+
 // fence has the herald send members what tells the packets that left before from those
 // that left behind the law that is settled now, until it has come.
 func (t *tunnel) fence() {
