@@ -139,6 +139,9 @@ func (h *Hub) takeOver(next *contract.VPNNetwork, from origin, custody, number u
 	decision := network.AdmitPulled(t.Network(), next)
 	o := outcome{how: decisionEnds[decision], decision: decision}
 	if !decision.Takes() {
+		if from == pushed && decision == network.Replay {
+			h.took(number)
+		}
 		if _, refused := decision.Refusal(); refused {
 			h.refuseNetwork(from, o.how, next.Revision, field.Reason(decision.String()))
 		} else {
@@ -149,7 +152,7 @@ func (h *Hub) takeOver(next *contract.VPNNetwork, from origin, custody, number u
 	made := policy.Empty(t)
 	if next != nil {
 		var err error
-		if made, err = h.compile(t, *next, h.now()); err != nil {
+		if made, err = h.compile(t, *next, h.reckoned(*next)); err != nil {
 			h.failNetwork(from, next.Revision, err)
 			return outcome{how: networkFailed, decision: decision}
 		}
@@ -178,7 +181,7 @@ func (h *Hub) takeOver(next *contract.VPNNetwork, from origin, custody, number u
 	failpoint.Reach(failpoint.NetworkInForce)
 
 	h.metrics.networks.Of(from, o.how).Inc()
-	effective := h.barrier(made, over)
+	effective := h.barrier(made)
 	settled := make(chan struct{})
 	settle := func() { h.settle(made); close(settled) }
 	select {
@@ -191,7 +194,23 @@ func (h *Hub) takeOver(next *contract.VPNNetwork, from origin, custody, number u
 	return o
 }
 
-// overtaken reports whether a network was taken over that was pushed behind a number.
+// reckoned is the instant from which the deadlines of a network are reckoned.
+func (h *Hub) reckoned(next contract.VPNNetwork) network.Instant {
+	now := h.now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.clock.At(next, now)
+}
+
+// took notes the push of a network that is in force already: Cloudly has it still.
+func (h *Hub) took(number uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.taken = max(h.taken, number)
+}
+
+// overtaken reports whether a network was taken over, or was in force, that was pushed
+// behind a number.
 func (h *Hub) overtaken(number uint64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

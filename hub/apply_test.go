@@ -32,7 +32,7 @@ func TestR56_TheHubStartsEmptyAndPulls(t *testing.T) {
 			t.Fatalf("pull of none: %v, %+v", err, r.status().Network)
 		}
 		x := netOf(7, 2, 0, 1)
-		c.holds(&x)
+		c.answers(&x)
 		if err := r.Pull(context.Background(), c.relay); err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestR56_TheHubStartsEmptyAndPulls(t *testing.T) {
 		}
 		a := r.dial(0)
 		// O23: null is more recent than anything held.
-		c.holds(nil)
+		c.answers(nil)
 		if err := r.Pull(context.Background(), c.relay); err != nil || r.status().Network != nil {
 			t.Fatalf("pull of none: %v, %+v", err, r.status().Network)
 		}

@@ -30,7 +30,7 @@ func (h *Hub) Bind(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("hub: %w", err), socket.Close())
 	}
-	transport := tunnel.HubTransport(socket, h.key)
+	transport := tunnel.HubTransport(h.writes.counted(socket), h.key)
 	transport.ConnContext = h.arrived
 	transport.VerifySourceAddress = h.strained
 	listener, err := transport.ListenEarly(tunnel.HubTLS(certificate, h.helloRefused), h.patient())

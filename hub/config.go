@@ -68,6 +68,7 @@ type Hub struct {
 	look     chan struct{}  // deadlines have changed; has room for one
 
 	kernel  socketWatch
+	writes  writes
 	reserve []byte // never touched; see reserved
 
 	gateMu sync.Mutex // guards gate
@@ -82,6 +83,7 @@ type Hub struct {
 	closed    bool
 	conns     map[*quic.Conn]struct{} // every connection, confirmed or not
 	seats     [policy.Slots]*seat
+	leaving   map[*session]leaver // sessions without a place that may not have ended
 	former    map[contract.NoiseKey]struct{}
 	refused   [handshakeEnds]recurring
 
@@ -92,6 +94,7 @@ type Hub struct {
 	judging  bool   // a goroutine judges them
 	came     uint64 // pushes that came
 	taken    uint64 // the number among them of the last that was taken over
+	clock    network.Clock
 	state    state
 	shown    [numChecks]duty.Check
 	queued   []func() // events to come
@@ -111,7 +114,7 @@ func New(cfg Config) (*Hub, error) {
 	h := &Hub{
 		cfg: cfg, key: cfg.Key, start: time.Now(), terms: tunnel.DatagramTerms(), quic: tunnel.HubQUIC(), compile: policy.Compile,
 		look: make(chan struct{}, 1), gate: newGate(),
-		conns: map[*quic.Conn]struct{}{}, former: map[contract.NoiseKey]struct{}{},
+		conns: map[*quic.Conn]struct{}{}, leaving: map[*session]leaver{}, former: map[contract.NoiseKey]struct{}{},
 	}
 	if h.key.IsZero() {
 		key, err := tunnel.GeneratePrivateKey(rand.Reader)

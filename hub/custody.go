@@ -16,9 +16,11 @@ import (
 // SessionRegistered tells that Cloudly accepted a registration of the relay on the
 // socket. It does not block.
 func (h *Hub) SessionRegistered(sock *typedsocket.Socket) {
+	now := h.now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.attached, h.upstream = true, sock
+	h.clock.Trust(now)
 	h.resume.Store(0)
 }
 

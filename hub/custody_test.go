@@ -161,7 +161,7 @@ func TestAPullThatEndsAfterCustodyTakesNothing(t *testing.T) {
 		r := newRig(t)
 		c := r.cloudly()
 		x := netOf(1, 1)
-		c.holds(&x)
+		c.answers(&x)
 		c.hold = make(chan struct{}) // Cloudly does not answer yet
 		pulled := make(chan error)
 		go func() { pulled <- r.Pull(context.Background(), c.relay) }()
@@ -174,33 +174,68 @@ func TestAPullThatEndsAfterCustodyTakesNothing(t *testing.T) {
 	})
 }
 
-// O23: an answer that there is no network, which is read behind a push that came
-// meanwhile, is older than that push and empties nothing. A push that had come before
-// the pull began is older than the answer.
+// O23: where a network was pushed while a pull was on its way, null does not say whether
+// Cloudly had none before that push or has none since. The pull is made again, and its
+// second answer counts.
 func TestAPullOfNoneAgainstAPush(t *testing.T) {
+	for name, test := range map[string]struct {
+		held  int64 // revision that the hub has before
+		then  *contract.VPNNetwork
+		calls int32
+	}{
+		"none before the push":   {1, new(netOf(2, 1)), 2},
+		"none behind the push":   {1, nil, 2},
+		"a push of what is held": {2, nil, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				r := newRig(t)
+				c := r.cloudly()
+				c.must(netOf(test.held, 1))
+				c.hold = make(chan struct{})
+				pulled := make(chan error)
+				go func() { pulled <- r.Pull(context.Background(), c.relay) }()
+				synctest.Wait()
+				applied := make(chan struct{}) // whose answer Cloudly reads behind its own
+				go func() { defer close(applied); c.must(netOf(2, 1)) }()
+				synctest.Wait()
+				if s := r.status().Network; s == nil || s.Revision != 2 {
+					t.Errorf("pushed: %+v", s)
+				}
+				c.answers(nil, test.then)
+				close(c.hold)
+				<-applied
+				err := <-pulled
+				if now := r.status().Network; err != nil || (now == nil) != (test.then == nil) {
+					t.Errorf("pull: %v, %+v", err, now)
+				}
+				if n := c.pulls.Load(); n != test.calls {
+					t.Errorf("asked %d times", n)
+				}
+			})
+		})
+	}
+}
+
+// R21: a pull that is made again takes nothing over in a custody that it was not made in.
+func TestR21_APullThatIsMadeAgainKeepsToItsCustody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
 		c := r.cloudly()
-		c.must(netOf(1, 1))
 		c.hold = make(chan struct{})
 		pulled := make(chan error)
 		go func() { pulled <- r.Pull(context.Background(), c.relay) }()
 		synctest.Wait()
-		applied := make(chan struct{}) // whose answer Cloudly reads behind its own
-		go func() { defer close(applied); c.must(netOf(2, 1)) }()
+		go c.ask(contract.ApplyVPNNetworkRequest{Network: netOf(2, 1)}.AppendJSON(nil))
 		synctest.Wait()
-		if s := r.status().Network; s == nil || s.Revision != 2 {
-			t.Errorf("pushed: %+v", s)
-		}
+		r.DropCustody("test")
+		r.SessionRegistered(c.relay)
+		c.answers(nil, new(netOf(2, 1)))
 		close(c.hold)
-		<-applied
-		if err := <-pulled; err != nil || r.status().Network == nil || r.status().Network.Revision != 2 {
-			t.Errorf("pull: %v, %+v", err, r.status().Network)
+		if err := <-pulled; !errors.Is(err, errOver) || r.status().Network != nil {
+			t.Errorf("%v, %+v", err, r.status().Network)
 		}
-		c.hold = nil
-		if err := r.Pull(context.Background(), c.relay); err != nil || r.status().Network != nil {
-			t.Errorf("the next pull: %v, %+v", err, r.status().Network)
-		}
+		settle()
 	})
 }
 

@@ -12,6 +12,11 @@
 // names and has confirmed the handshake; the newest is the one. A session lasts
 // for as long as its membership: no change of grants, prefixes or expiry cuts it.
 //
+// A key that two ends use is named within 65 s of the start of the second, where both are
+// the relay's own nodes, and then one of them keeps the place for as long as it answers. A
+// node that was killed or has moved is never taken for two: whoever stands is asked first
+// (switcher.go; docs/tunnel.md, section 10).
+//
 // A packet is judged by one network when it comes, and again when it leaves: by
 // another network if there is one by then, and by both clocks. So what waits in a
 // queue never leaves against a rule that came meanwhile.
@@ -19,10 +24,14 @@
 // When an apply is answered idle, nothing leaves any more that the network forbids;
 // nor does anything of the old custody once DropCustody has returned. For the first
 // the hub has to know what QUIC queues and tells nobody. It remembers what it handed
-// over last (handed.go), has QUIC send datagrams that mean nothing until those that
-// are forbidden must have left, and gives its writer a moment. A session that does
-// not take them in 10 s is closed. For the second every connection is closed, and
-// QUIC has written what it had sealed when that is done.
+// over last (handed.go) and counts what QUIC's writer finishes at the socket
+// (written.go). It has QUIC send datagrams that mean nothing until those that are
+// forbidden must be out of its queue, and then until its writer has finished more than it
+// can have had before it. A session that does not get so far in 10 s is closed. For the
+// second every connection is closed, and QUIC has written what it had sealed when that is
+// done; an apply also waits for that of sessions that have lost their places before. To
+// leave is to be handed to the system: how long that holds a packet, on its way to a link
+// that is slow, it tells nobody.
 //
 // Memberships end by the first of the wall clock and the monotonic one that reaches
 // their time, also while Cloudly is away, and packets of and to a member stop at
@@ -36,9 +45,9 @@
 // # What it never does
 //
 // It writes nothing to disk. It shows no key but its own public one, and nothing of
-// what packets carry. It tells a peer whose key it does not take neither whether it
-// was ever known nor whether there is a network. It waits for no member but on a
-// goroutine of that member.
+// what packets carry. It does not tell a peer whose key it does not take whether it was
+// ever known; one without any key learns only whether there is a network, by whether its
+// message is read. It waits for no member but on a goroutine of that member.
 //
 // # Goroutines
 //
@@ -47,7 +56,8 @@
 // is confirmed one that hands packets to QUIC, which waits there when the member is
 // slow. Pushed networks are judged on one of their own while some wait, since that
 // takes tens of milliseconds; each network that is not effective at once has one that
-// waits for it, 10 s at most: a connection that takes nothing for so long is closed.
+// waits for it, 10 s at most: a connection that takes nothing for so long is closed,
+// which waits for the system alone.
 // Run and Close wait for all of them.
 //
 // # Lock order

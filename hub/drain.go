@@ -32,9 +32,9 @@ func (h *Hub) Drain(ctx context.Context) error {
 		over = append(over, leaver{s, endedDraining, tunnel.CloseDraining})
 		if s.telling.CompareAndSwap(false, true) {
 			all.Go(func() {
-				defer s.telling.Store(false)
+				// Nothing is told behind it (docs/tunnel.md §8). One that does not read it
+				// learns the code from the close.
 				s.stream.SetWriteDeadline(time.Now().Add(farewell))
-				// One that does not read it learns the code from the close.
 				tunnel.WriteMessage(s.stream, tunnel.Close{Code: tunnel.CloseDraining, RetryAfter: retryAfter})
 			})
 		}

@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,11 +29,18 @@ func (s state) name() contract.VPNNetworkState {
 	return contract.VPNNetworkIdle
 }
 
-// leaver is a session that a table has no place for.
+// leaver is a session that has to end.
 type leaver struct {
 	session *session
 	why     sessionEnd
 	code    tunnel.CloseCode
+}
+
+// displace takes a session's place from it, which then has to end: until it has, an
+// apply waits for it, whoever ends it. The caller holds mu, and ends it without.
+func (h *Hub) displace(l leaver) leaver {
+	h.leaving[l.session] = l
+	return l
 }
 
 // enforce puts a table in force, which is one atomic store: a packet is judged by
@@ -51,7 +60,7 @@ func (h *Hub) enforce(next *policy.Table, why sessionEnd) []leaver {
 				// The same key under another address or id: dialling again at once helps.
 				l.why, l.code = endedChanged, tunnel.CloseChanged
 			}
-			over = append(over, l)
+			over = append(over, h.displace(l))
 			s.session = nil
 			h.routes[slot].Store(nil)
 			h.disconnected(x, l.why)
@@ -80,10 +89,11 @@ func (h *Hub) remember(was, next *policy.Table) {
 	}
 }
 
-// barrier ends the sessions that have to, and returns a channel that is closed when
-// nothing leaves any more that the table forbids. It does not wait. The table is in
+// barrier ends the sessions that have to, also those that another network, a newer
+// connection or the time has taken the place from, and returns a channel that is closed
+// when nothing leaves any more that the table forbids. It does not wait. The table is in
 // force.
-func (h *Hub) barrier(t *policy.Table, over []leaver) <-chan struct{} {
+func (h *Hub) barrier(t *policy.Table) <-chan struct{} {
 	now := h.now()
 	var waits []fenced
 	for i := range h.routes {
@@ -93,6 +103,7 @@ func (h *Hub) barrier(t *policy.Table, over []leaver) <-chan struct{} {
 			}
 		}
 	}
+	over := h.leavers() // behind the routes: none that leaves one meanwhile is missed
 	done := make(chan struct{})
 	if len(over) == 0 && len(waits) == 0 {
 		close(done)
@@ -105,25 +116,45 @@ func (h *Hub) barrier(t *policy.Table, over []leaver) <-chan struct{} {
 		if len(waits) == 0 {
 			return
 		}
-		defer time.Sleep(writeWait)
-		timer := time.NewTimer(fenceWait)
-		defer timer.Stop()
-		for _, w := range waits {
-			select {
-			case <-w.passed: // also when the session ends
-			case <-timer.C:
-				endStuck(waits)
-				return
-			}
+		if !awaitAll(waits) {
+			endStuck(waits)
 		}
 	})
 	return done
+}
+
+// leavers returns the sessions that have lost their places and may not have ended.
+func (h *Hub) leavers() []leaver {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Values(h.leaving))
 }
 
 // fenced is a session for which QUIC may still hold what the table forbids.
 type fenced struct {
 	session *session
 	passed  <-chan struct{}
+}
+
+// awaitAll reports whether QUIC held it no more, or the sessions had ended, within
+// fenceWait.
+func awaitAll(waits []fenced) bool {
+	timer, urge := time.NewTimer(fenceWait), time.NewTicker(urgeEvery)
+	defer timer.Stop()
+	defer urge.Stop()
+	for next := 0; next < len(waits); {
+		select {
+		case <-waits[next].passed:
+			next++
+		case <-urge.C:
+			for _, w := range waits[next:] {
+				w.session.out.urge()
+			}
+		case <-timer.C:
+			return false
+		}
+	}
+	return true
 }
 
 // endStuck ends those that hold it still.

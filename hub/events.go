@@ -48,7 +48,7 @@ var EventKinds = []duty.EventKind{
 	{Type: MemberExpired, Duty: Name, Level: slog.LevelWarn,
 		Says: "The time of a member is over: nothing is carried from it or to it any more. Cloudly renews it by a new network; look at the session to Cloudly and at the clock."},
 	{Type: DuplicateKey, Duty: Name, Level: slog.LevelWarn,
-		Says: "Two connections with the key of one member replaced each other within 10 seconds. Probably two machines have the same credential. One is now changed for the other every 5 seconds at most."},
+		Says: "Two ends use the key of one member: connections replaced each other twice within 10 seconds or three times within 10 minutes, and the one that was to be replaced last still answered. Two machines have the same credential. One is changed for the other every 5 seconds at most, and after the third time the one that stands keeps its place for as long as it answers."},
 	{Type: HandshakeRefused, Duty: Name, Level: slog.LevelWarn,
 		Says: "A handshake was refused, for this reason for the first time in a minute; the count tells how many were since the event before. The node is named where its key is known. It was told less than this."},
 	{Type: CustodyEnded, Duty: Name, Level: slog.LevelWarn,

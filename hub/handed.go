@@ -50,12 +50,17 @@ func (w *way) passes(t *policy.Table, to policy.ID, now network.Instant) bool {
 }
 
 // handed remembers the last datagrams that were handed to QUIC on one connection.
-// QUIC queues some and tells nobody when it has sent one; but when it has taken
-// quicDepth more, it has.
+// QUIC tells nobody what became of one. But when it has taken quicDepth more, it has
+// taken it out of its queue; and when its writer has finished writerDepth more buffers
+// from then on, it has written it.
 type handed struct {
-	added   uint64         // datagrams that QUIC has taken
-	last    [quicDepth]way // of them, by number
-	pending way            // of the packet that is being handed over
+	added   uint64          // datagrams that QUIC has taken
+	gone    uint64          // of them, those that it has written or dropped, from the first on
+	last    [lookedBack]way // of the last ones, by number
+	pending way             // of the packet that is being handed over
+
+	// When marked datagrams had been added, QUIC's writer had finished so many buffers.
+	marked, finished uint64
 }
 
 // mostParts is how many datagrams one packet takes at most.
@@ -64,23 +69,40 @@ const mostParts = 2
 // took notes that QUIC took so many datagrams of the pending packet, which is over.
 func (h *handed) took(datagrams int) {
 	for range datagrams {
-		h.last[h.added%quicDepth] = h.pending
+		h.last[h.added%lookedBack] = h.pending
 		h.added++
 	}
 	h.pending = way{}
 }
 
-// fence returns how many datagrams QUIC must have taken before none is left in its
-// queue that the table forbids. One that is reached already is no wait.
+// wrote notes how many buffers QUIC's writer has finished, as it is read behind took.
+// fence is the last datagram that is waited for: the mark is set where it says when that
+// one is gone.
+func (h *handed) wrote(finished, fence uint64) {
+	switch enough := fence + quicDepth; {
+	case finished-h.finished >= writerDepth:
+		h.gone = h.marked - min(h.marked, quicDepth)
+	case h.gone >= fence || h.marked >= enough || h.added < enough:
+		return
+	}
+	h.marked, h.finished = h.added, finished
+}
+
+// fence returns the last datagram that must be gone before QUIC holds none that the table
+// forbids, by its number; 0 where that is so already. Of those that are not gone and
+// longer ago than is remembered any may be forbidden.
 func (h *handed) fence(t *policy.Table, to policy.ID, now network.Instant) uint64 {
 	if !h.pending.passes(t, to, now) {
-		return h.added + mostParts + quicDepth
+		return h.added + mostParts
 	}
-	oldest := h.added - min(h.added, quicDepth)
-	for n := h.added; n > oldest; n-- {
-		if !h.last[(n-1)%quicDepth].passes(t, to, now) {
-			return n + quicDepth
+	known := h.added - min(h.added, lookedBack)
+	for n := h.added; n > max(h.gone, known); n-- {
+		if !h.last[(n-1)%lookedBack].passes(t, to, now) {
+			return n
 		}
+	}
+	if known > h.gone {
+		return known
 	}
 	return 0
 }

@@ -109,6 +109,10 @@ func (h *Hub) shake(conn *quic.Conn, p *place) (s *session, control *tunnel.Cont
 	if err != nil {
 		return nil, nil, endFor(err), ""
 	}
+	// The message may have taken its time: who is a member says the network in force.
+	if t = h.table.Load(); t.Network() == nil || t.Network().AuthorityID != responder.AuthorityID {
+		return nil, nil, endWithdrawn, ""
+	}
 	member, how := h.find(t, request.Peer(), h.now())
 	if how != endConfirmed {
 		return nil, nil, how, nodeOf(member)
@@ -163,6 +167,10 @@ func (h *Hub) find(t *policy.Table, key contract.NoiseKey, now network.Instant) 
 // claim lets a connection that was confirmed take its member's place, if that is
 // still one by the network in force.
 func (h *Hub) claim(id policy.ID, conn *quic.Conn, stream *quic.Stream) (*session, handshakeEnd) {
+	h.contest(id, conn)
+	if conn.Context().Err() != nil {
+		return nil, endGone
+	}
 	now := h.now()
 	h.mu.Lock()
 	s, older, how := h.take(id, conn, stream, now)
@@ -187,13 +195,18 @@ func (h *Hub) take(id policy.ID, conn *quic.Conn, stream *quic.Stream, now netwo
 	}
 	seat := h.seats[id.Slot()]
 	if older = seat.session; older != nil {
-		takes, duplicate := seat.switches.attempt(time.Since(h.start))
+		mono := time.Since(h.start)
+		if seat.switches.suspects(mono) && older.asker.Load() != conn {
+			return nil, nil, endHeld // a still newer one has asked
+		}
+		takes, duplicate := seat.switches.attempt(mono, older.lives)
 		if duplicate {
 			h.publish(DuplicateKey, field.Node(seat.node), field.NetAddr(conn.RemoteAddr()))
 		}
 		if !takes {
 			return nil, nil, endHeld
 		}
+		h.displace(leaver{older, endedNewer, tunnel.CloseSuperseded})
 		h.publish(MemberSuperseded, field.Node(seat.node), field.NetAddr(conn.RemoteAddr()))
 	}
 	s = h.newSession(seat, m.Key, conn, stream)
@@ -239,6 +252,7 @@ func (h *Hub) left(s *session) {
 	why := sessionEnd(s.why.Load())
 	h.metrics.ended.Of(why).Inc()
 	h.mu.Lock()
+	delete(h.leaving, s)
 	if s.seat.session == s {
 		s.seat.session = nil
 		h.routes[s.id.Slot()].CompareAndSwap(s, nil)

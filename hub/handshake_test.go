@@ -253,8 +253,8 @@ func TestTheNewestConfirmedConnectionWins(t *testing.T) {
 	})
 }
 
-// Two machines with one key: it is said once, and one is changed for the other every
-// 5 s at most.
+// Two machines with one key that dial without a pause: it is said once, one is changed for
+// the other every 5 s at most, and behind the third time not any more.
 func TestTwoMachinesWithOneKey(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -281,13 +281,13 @@ func TestTwoMachinesWithOneKey(t *testing.T) {
 			}
 			time.Sleep(900 * time.Millisecond)
 		}
-		want := []time.Duration{0, 1 * time.Second, 6 * time.Second, 11 * time.Second, 16 * time.Second, 21 * time.Second}
+		want := []time.Duration{0, 1 * time.Second, 6 * time.Second}
 		for i, at := range changes {
 			if i >= len(want) || at < want[i]-time.Second || at > want[i]+time.Second {
 				t.Fatalf("changed at %v", changes)
 			}
 		}
-		if len(changes) < 5 || len(r.eventsOf(DuplicateKey)) != 1 || !r.member(0).Alternating {
+		if len(changes) != mostChanges || len(r.eventsOf(DuplicateKey)) != 1 || !r.member(0).Alternating {
 			t.Errorf("changed at %v, events %q", changes, r.eventsOf(DuplicateKey))
 		}
 	})

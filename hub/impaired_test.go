@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"sync"
 	"testing/synctest"
 	"time"
 
@@ -18,23 +19,28 @@ import (
 type dialler struct {
 	r      *rig
 	i      int
+	at     string // the address of its machine
 	device *nodetest.Device
 	client *realnode.Client
+	stop   func() // stops it; the end of the test does as well
 
 	mark uint32          // of the packet that it sent last
 	got  map[uint64]bool // packets that came, by who sent them and their marks
 }
 
 // runs starts the client of node i, and stops it when the test ends.
-func (r *rig) runs(i int) *dialler {
+func (r *rig) runs(i int) *dialler { r.t.Helper(); return r.runsAt(i, r.machine(i).String()) }
+
+// runsAt is runs on another machine.
+func (r *rig) runsAt(i int, machine string) *dialler {
 	r.t.Helper()
-	d := &dialler{r: r, i: i, device: nodetest.NewDevice(1024), got: map[uint64]bool{}}
+	d := &dialler{r: r, i: i, at: machine, device: nodetest.NewDevice(1024), got: map[uint64]bool{}}
 	var err error
 	d.client, err = realnode.New(realnode.Config{
 		Credential: realnode.Credential{Hub: r.Addr(), HubKey: r.key.Public(), AuthorityID: "authority:1", Key: keyOf(i)},
 		Device:     d.device,
 		ListenPacket: func(ctx context.Context, network, _ string) (net.PacketConn, error) {
-			return r.listen(ctx, network, r.from(i))
+			return r.listen(ctx, network, machine+":0")
 		},
 	})
 	if err != nil {
@@ -43,12 +49,13 @@ func (r *rig) runs(i int) *dialler {
 	ctx, stop := context.WithCancel(context.Background())
 	ran := make(chan error, 1)
 	go func() { ran <- d.client.Run(ctx) }()
-	r.t.Cleanup(func() {
+	d.stop = sync.OnceFunc(func() {
 		stop()
 		if err := <-ran; err != nil {
 			r.t.Errorf("node %d: %v", i, err)
 		}
 	})
+	r.t.Cleanup(d.stop)
 	return d
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"serve.zone/relay/contract"
+	"serve.zone/relay/hub/policy"
 	"serve.zone/relay/hub/tunnel"
 )
 
@@ -39,11 +40,24 @@ const (
 	// maxQueued bounds the bytes that wait for one destination, entries included:
 	// what 100 Mbit/s carry in 20 ms. 256 members that read nothing hold 64 MiB.
 	maxQueued = 256 << 10
+	// maxAnswers bounds the bytes of the hub's answers to a member's echo requests that
+	// wait beside those: all that it admits of one in a second. Whoever takes none of them
+	// for so long does not miss the next.
+	maxAnswers = policy.EchoRequestsPerSecond * (tunnel.MaxInnerMTU + entryCost)
 	// entryCost is what an entry of a queue costs beside its packet.
 	entryCost = 128
-	// quicDepth is how many datagrams are looked back at for those that QUIC may not
-	// have sent yet: twice what quic-go 0.65 queues, which tells nobody (design §5.2).
+	// quicDepth is how many datagrams QUIC must have taken since one before that is not
+	// in its queue any more: twice what quic-go 0.65 queues, which tells nobody (design
+	// §5.2).
 	quicDepth = 64
+	// writerDepth is how many buffers QUIC may have begun to seal and not written: in
+	// quic-go 0.65 one that is filled, eight that wait for the writer, and the one that
+	// it writes. Each is a packet, now and then several (GSO).
+	writerDepth = 10
+	// lookedBack is how many datagrams are remembered, to tell by whether QUIC holds one
+	// that is forbidden: quicDepth, and some ten in each of 2*writerDepth buffers, where
+	// full packets are one. Where QUIC may hold more, an apply waits for them unseen.
+	lookedBack = 256
 )
 
 // reserved is how much memory the hub holds and never touches, so that it takes none of
@@ -60,6 +74,20 @@ const (
 	changesWithin = 10 * time.Second
 	// changesHeldTo is how long one connection then stands at least.
 	changesHeldTo = 5 * time.Second
+	// mostChanges is how many changes are taken for two ends at whatever pace, within
+	// changesOver, after which the one that stands is held. The relay's own nodes leave
+	// the place to each other after 15 to 30 s; a node that is set up anew on another
+	// machine while the older one runs makes two changes.
+	mostChanges = 3
+	// changesOver is also how long a key stays named behind the last attempt of two ends.
+	// It is longer than any node waits to dial again (package node: 5 min), so that what
+	// stands is held for as long as both run.
+	changesOver = 10 * time.Minute
+	// answerWait is how long the end that stands has to answer. QUIC sends again what is
+	// lost several times in it, at a round trip around the world. answerLook is how often
+	// it is looked at whether it has: nothing tells.
+	answerWait = 2 * time.Second
+	answerLook = 10 * time.Millisecond
 )
 
 // maxPushes bounds the pushed networks that wait to be taken over, each at most a
@@ -74,9 +102,9 @@ const (
 	// fenceWait is how long QUIC may hold what a network forbids. A connection that
 	// does not take 64 datagrams in that time is as good as none, and is closed.
 	fenceWait = 10 * time.Second
-	// writeWait is what QUIC's writer is given for the packets, eight at most, that it
-	// has sealed and not written yet: nothing tells when it has. It needs microseconds.
-	writeWait = 5 * time.Millisecond
+	// urgeEvery is how often QUIC's writer is given a buffer while it is waited for, if
+	// it has not finished the one before.
+	urgeEvery = 50 * time.Millisecond
 	// lookEvery is how often deadlines, path sizes and parts that wait are looked at:
 	// the wall clock can be set, and nothing tells of it.
 	lookEvery = time.Second

@@ -1,9 +1,9 @@
 package hub
 
 import (
-	"net"
 	"net/netip"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -21,38 +21,14 @@ func TestB131_TheWayToAMemberNarrows(t *testing.T) {
 		"out of silence": {time.Second / 2, 30 * time.Second, 6 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			socket, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer socket.Close()
-			df, err := socket.SyscallConn()
-			if err != nil {
-				t.Fatal(err)
-			}
-			bubble(t, func(t *testing.T) {
-				theWayNarrows(t, test.each, test.silence, test.limit, func(n *packetNet) { n.df = df })
-			})
+			df := searching(t)
+			bubble(t, func(t *testing.T) { theWayNarrows(t, test.each, test.silence, test.limit, df) })
 		})
 	}
 }
 
-func theWayNarrows(t *testing.T, each, silence, limit time.Duration, search func(*packetNet)) {
-	r := &rig{net: newPacketNet()}
-	search(r.net)
-	r.build(t, []func(*Config){func(c *Config) {
-		c.Address, c.ListenPacket = netip.MustParseAddrPort(hubAddress), r.net.ListenPacket
-	}})
-	r.cloudly().must(netOf(1, 2, 0, 1))
-	a, b := r.runs(0), r.runs(1)
-	a.comesUp(time.Second)
-	b.comesUp(time.Second)
-	r.until("datagrams hold a whole packet", 30*time.Second, func() bool {
-		a.send(b, 1400)
-		time.Sleep(time.Second)
-		b.take()
-		return a.client.Status().Tunnel.DatagramOut >= 1400 && r.member(1).Session.ToSize >= 1400
-	})
+func theWayNarrows(t *testing.T, each, silence, limit time.Duration, df syscall.RawConn) {
+	r, a, b := fullPair(t, df)
 	var narrow atomic.Bool
 	var lost atomic.Int64
 	r.net.watch(func(_, to netip.AddrPort, datagram []byte) bool {

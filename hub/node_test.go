@@ -44,6 +44,7 @@ type node struct {
 	packets  [][]byte
 	messages []tunnel.Message
 	refused  int           // datagrams that held no packet
+	broken   error         // that ended the stream of messages
 	got      chan struct{} // has room for one: a packet came
 }
 
@@ -118,10 +119,12 @@ func (n *node) control() {
 	c := n.session.Control(n.stream)
 	for {
 		m, err := c.Next()
+		n.mu.Lock()
 		if err != nil {
+			n.broken = err
+			n.mu.Unlock()
 			return
 		}
-		n.mu.Lock()
 		n.messages = append(n.messages, m)
 		if len(n.messages) == 1 {
 			close(n.ready)

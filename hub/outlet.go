@@ -16,14 +16,23 @@ import (
 type outlet struct {
 	wake chan struct{} // there is something to do; has room for one
 
-	mu     sync.Mutex // guards what follows; a leaf
-	queue  queue
-	handed handed
-	closed bool
-	// fence is how many datagrams QUIC must have taken before passed is closed, which
-	// is nil while nobody waits.
+	mu    sync.Mutex // guards what follows; a leaf
+	queue queue
+	// answers are those of the hub to the member's echo requests, and leave first. The
+	// member checks its path with them: if they waited behind all that is sent to it, and
+	// were dropped where that is too much, it would take every flood for a path that has
+	// become narrower. There are few of them (policy.EchoBudget).
+	answers queue
+	handed  handed
+	closed  bool
+	// fence is the last datagram that must be gone before passed is closed, which is nil
+	// while nobody waits.
 	fence  uint64
 	passed chan struct{}
+	filled uint64 // buffers that were written when QUIC's writer was last given one more
+	urged  bool   // it is to be given one more
+
+	written written // is guarded by nothing
 }
 
 // offer queues a packet. It never waits.
@@ -33,13 +42,21 @@ func (o *outlet) offer(e entry) (why policy.Reason, ok bool) {
 	switch {
 	case o.closed:
 		return policy.DestinationOffline, false
-	case !o.queue.push(e):
+	case e.echo && !o.answers.push(e, maxAnswers), !e.echo && !o.queue.push(e, maxQueued):
 		return policy.QueueFull, false
 	}
-	if o.queue.count == 1 {
+	if o.queue.count+o.answers.count == 1 {
 		signal(o.wake)
 	}
 	return 0, true
+}
+
+// pop takes what leaves next.
+func (o *outlet) pop() (entry, bool) {
+	if e, ok := o.answers.pop(); ok {
+		return e, true
+	}
+	return o.queue.pop()
 }
 
 // bar returns a channel that is closed when nothing that the table forbids can leave
@@ -48,16 +65,46 @@ func (o *outlet) offer(e entry) (why policy.Reason, ok bool) {
 func (o *outlet) bar(t *policy.Table, to policy.ID, now network.Instant) <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.handed.wrote(o.written.count.Load(), o.fence)
 	fence := o.handed.fence(t, to, now)
-	if o.closed || fence <= o.handed.added {
+	if o.closed || fence == 0 {
 		return nil
 	}
 	o.fence = max(o.fence, fence)
 	if o.passed == nil {
 		o.passed = make(chan struct{})
+		o.urged = true
+		o.written.awaited.Store(true)
 	}
 	signal(o.wake)
 	return o.passed
+}
+
+// urge has QUIC's writer be given one more buffer, where somebody waits: what it was
+// given may have gone where nothing is counted, since the member moved, or have failed.
+func (o *outlet) urge() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.passed != nil {
+		o.urged = true
+		signal(o.wake)
+	}
+}
+
+// pushOut is what a sender does that has nothing to carry: while somebody waits, it
+// pushes what is waited for out of QUIC's queue, and from then on gives QUIC's writer one
+// buffer after another. The caller holds the lock.
+func (o *outlet) pushOut(written uint64) work {
+	switch {
+	case o.passed == nil:
+		return rest
+	case o.handed.added < o.fence+quicDepth:
+	case written == o.filled && !o.urged:
+		return rest
+	default:
+		o.filled, o.urged = written, false
+	}
+	return fill
 }
 
 // close drops what waits. Whoever waits for a fence waits no more. It may be called
@@ -75,12 +122,14 @@ func (o *outlet) trim() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.queue.trim()
+	o.answers.trim()
 }
 
 func (o *outlet) pass() {
 	if o.passed != nil {
 		close(o.passed)
 		o.passed = nil
+		o.written.awaited.Store(false)
 	}
 }
 
@@ -103,7 +152,9 @@ func (s *session) take(done int) (e entry, w work) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.handed.took(done)
-	if o.handed.added >= o.fence {
+	written := o.written.count.Load()
+	o.handed.wrote(written, o.fence)
+	if o.handed.gone >= o.fence {
 		o.pass()
 	}
 	for {
@@ -111,12 +162,9 @@ func (s *session) take(done int) (e entry, w work) {
 			s.discard()
 			return entry{}, finish
 		}
-		e, ok := o.queue.pop()
+		e, ok := o.pop()
 		if !ok {
-			if o.handed.added < o.fence {
-				return entry{}, fill
-			}
-			return entry{}, rest
+			return entry{}, o.pushOut(written)
 		}
 		if why, ok := s.judgeAgain(&e); !ok {
 			s.lose(&e, why)
@@ -129,10 +177,11 @@ func (s *session) take(done int) (e entry, w work) {
 
 // discard drops all that waits. The caller holds the lock.
 func (s *session) discard() {
-	for e, ok := s.out.queue.pop(); ok; e, ok = s.out.queue.pop() {
+	for e, ok := s.out.pop(); ok; e, ok = s.out.pop() {
 		s.lose(&e, policy.DestinationOffline)
 	}
 	s.out.queue.trim()
+	s.out.answers.trim()
 }
 
 // lose drops a packet that waited for this member.
@@ -177,9 +226,11 @@ func (s *session) judgeAgain(e *entry) (why policy.Reason, ok bool) {
 // alone.
 func (s *session) send() {
 	defer context.AfterFunc(s.conn.Context(), s.out.close)()
+	defer s.unfollow()
 	bufs := [2][]byte{make([]byte, 0, tunnel.MaxInnerMTU), make([]byte, 0, tunnel.MaxInnerMTU)}
 	done := 0
 	for {
+		s.follow()
 		e, w := s.take(done)
 		done = 0
 		switch w {

@@ -32,8 +32,8 @@ func (e *entry) release() {
 
 func (e *entry) sender() policy.ID { return e.from.id }
 
-// queue is a ring of entries, bounded in bytes. One that is full takes nothing:
-// what waits longest is nearest to its destination.
+// queue is a ring of entries, bounded in bytes by who uses it. One that is full takes
+// nothing: what waits longest is nearest to its destination.
 type queue struct {
 	ring  []entry // its length is a power of two, or 0
 	first int
@@ -44,10 +44,10 @@ type queue struct {
 // leastRing is the length of the smallest ring.
 const leastRing = 16
 
-// push appends an entry and reports whether there was room.
-func (q *queue) push(e entry) bool {
+// push appends an entry and reports whether there was room for it in so many bytes.
+func (q *queue) push(e entry, most int) bool {
 	cost := len(e.packet) + entryCost
-	if q.bytes+cost > maxQueued {
+	if q.bytes+cost > most {
 		return false
 	}
 	if q.count == len(q.ring) {

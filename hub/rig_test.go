@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,10 +190,11 @@ type cloud struct {
 	own   *typedsocket.Socket
 	relay *typedsocket.Socket
 
-	hold chan struct{} // a pull is answered when it is closed; nil at once
+	hold  chan struct{} // a pull is answered when it is closed; nil at once
+	pulls atomic.Int32
 
-	mu  sync.Mutex
-	net *contract.VPNNetwork // what a pull is answered
+	mu   sync.Mutex
+	nets []*contract.VPNNetwork // what pulls are answered, all further ones the last
 }
 
 func (c *cloud) ServeRequest(q *typedsocket.Request) {
@@ -201,10 +203,21 @@ func (c *cloud) ServeRequest(q *typedsocket.Request) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	q.Answer(contract.GetVPNNetworkAnswer{Network: c.net}.AppendJSON(nil))
+	c.pulls.Add(1)
+	var answer contract.GetVPNNetworkAnswer
+	if len(c.nets) > 0 {
+		answer.Network = c.nets[0]
+		c.nets = c.nets[min(1, len(c.nets)-1):]
+	}
+	q.Answer(answer.AppendJSON(nil))
 }
 
-func (c *cloud) holds(x *contract.VPNNetwork) { c.mu.Lock(); defer c.mu.Unlock(); c.net = x }
+// answers has pulls answered with these, one each, and all further ones with the last.
+func (c *cloud) answers(nets ...*contract.VPNNetwork) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nets = nets
+}
 
 // cloudly connects a Cloudly and tells the hub that it accepted the relay.
 func (r *rig) cloudly() *cloud {

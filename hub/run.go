@@ -41,28 +41,32 @@ func (h *Hub) Run(ctx context.Context) error {
 	return errors.Join(failed, err)
 }
 
-// watch looks at deadlines when the next is due, at least every second: the wall
-// clock can be set.
+// watch looks at deadlines with every network and when the next is due, at least every
+// second: the wall clock can be set. It tends the sessions at a pace of its own, which no
+// number of networks changes.
 func (h *Hub) watch(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
+	deadlines, sessions := time.NewTimer(0), time.NewTicker(lookEvery)
+	defer deadlines.Stop()
+	defer sessions.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-timer.C:
-			h.guardedWatch()
+		case <-sessions.C:
+			h.guardedLook(h.tend)
+			continue
+		case <-deadlines.C:
 		case <-h.look:
 		}
-		timer.Reset(h.wake())
+		h.guardedLook(h.expire)
+		deadlines.Reset(h.wake())
 	}
 }
 
-// guardedWatch looks once.
-func (h *Hub) guardedWatch() {
+// guardedLook looks once. A panic costs that look.
+func (h *Hub) guardedLook(look func()) {
 	defer func() { h.cfg.Log.Recovered(recover(), field.Duty(Name)) }()
-	h.expire()
-	h.tend()
+	look()
 }
 
 // expire ends the sessions of members whose time is over (contract §10.6). Their
@@ -83,7 +87,7 @@ func (h *Hub) expire() {
 		}
 		s.expired = ended
 		if ended && s.session != nil {
-			over = append(over, leaver{s.session, endedExpired, tunnel.CloseNotAdmitted})
+			over = append(over, h.displace(leaver{s.session, endedExpired, tunnel.CloseNotAdmitted}))
 			h.disconnected(s.session, endedExpired)
 			s.session = nil
 			h.routes[slot].Store(nil)

@@ -28,6 +28,7 @@ type session struct {
 	splitter tunnel.Splitter
 	scratch  buffer // of the reader, for joining
 	out      outlet
+	followed net.Addr // of the sender: where its writes are counted
 
 	limit    atomic.Int64 // bytes that one datagram to the member holds
 	peerSize atomic.Int64 // what the member says that one to the hub holds; 0 for nothing
@@ -36,6 +37,9 @@ type session struct {
 	narrowings atomic.Uint64 // how often QUIC said less than before
 	echoes     atomic.Uint64 // answers among the packets to the member
 	size, sent int64         // what QUIC said, and packets relayed to the member, at the last look
+
+	asker atomic.Pointer[quic.Conn] // the newest connection that waits for an answer of this one
+	lives bool                      // what it got; guarded by Hub.mu
 
 	ended  chan struct{} // closed when the session begins to end
 	ending sync.Once
@@ -48,6 +52,7 @@ func (h *Hub) newSession(s *seat, key contract.NoiseKey, conn *quic.Conn, stream
 		joiner: tunnel.NewJoiner(int(h.terms.InnerMTU)), ended: make(chan struct{}),
 	}
 	x.out.wake = make(chan struct{}, 1)
+	x.out.written.wake = x.out.wake
 	x.measure()
 	return x
 }

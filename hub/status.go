@@ -60,7 +60,7 @@ type Membership struct {
 	Expired        bool      `json:"expired"` // by the first of both clocks
 	Prefixes       int       `json:"prefixes"`
 	Sessions       uint64    `json:"sessions"`    // that it has had
-	Alternating    bool      `json:"alternating"` // two ends replaced each other with its key within 10 s
+	Alternating    bool      `json:"alternating"` // two ends use its key, which was named within 10 min
 	Session        *Session  `json:"session"`     // null while it is not connected
 
 	FromPackets uint64 `json:"fromPackets"` // out of its tunnel, those included that were dropped
@@ -101,7 +101,7 @@ func (h *Hub) Status() any {
 	h.gateMu.Lock()
 	half := h.gate.total
 	h.gateMu.Unlock()
-	now, socket := h.now(), h.kernel.look(h.metrics.socketDropped)
+	now, since, socket := h.now(), time.Since(h.start), h.kernel.look(h.metrics.socketDropped)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.table.Load()
@@ -117,7 +117,7 @@ func (h *Hub) Status() any {
 	if n := t.Network(); n != nil {
 		i := 0 // members are in the order of the network's nodes
 		for m := range t.Members() {
-			x := h.seats[m.ID.Slot()].shown(m, now)
+			x := h.seats[m.ID.Slot()].shown(m, now, since)
 			x.Prefixes = len(n.Nodes[i].WorkloadPrefixes)
 			s.Members = append(s.Members, x)
 			i++
@@ -151,11 +151,11 @@ func (h *Hub) stateName() string {
 	return string(h.state.name())
 }
 
-// shown shows a membership. The caller holds Hub.mu.
-func (s *seat) shown(m *policy.Member, now network.Instant) Membership {
+// shown shows a membership, at a time since the hub began. The caller holds Hub.mu.
+func (s *seat) shown(m *policy.Member, now network.Instant, since time.Duration) Membership {
 	x := Membership{
 		Node: m.NodeID, ControlAddress: m.ControlAddress.String(), ExpiresAt: time.UnixMilli(m.Deadline.Wall).UTC(),
-		Expired: m.Deadline.Reached(now), Sessions: s.sessions, Alternating: s.switches.alternate,
+		Expired: m.Deadline.Reached(now), Sessions: s.sessions, Alternating: s.switches.alternate(since),
 		FromPackets: s.traffic.fromPackets.Load(), FromBytes: s.traffic.fromBytes.Load(),
 		ToPackets: s.traffic.toPackets.Load(), ToBytes: s.traffic.toBytes.Load(),
 		ToDropped: s.traffic.toDropped.Load(), Dropped: []Dropped{},
@@ -173,13 +173,13 @@ func (s *seat) shown(m *policy.Member, now network.Instant) Membership {
 
 func (s *session) shown() *Session {
 	s.out.mu.Lock()
-	queued := s.out.queue.bytes
+	queued := s.out.queue.bytes + s.out.answers.bytes
 	s.out.mu.Unlock()
 	joined := s.joiner.Stats()
 	x := &Session{
 		Lane: tunnel.LaneDatagram.String(), Since: s.since.UTC(), Seconds: time.Since(s.began).Seconds(),
 		ToSize: s.limit.Load(), FromSize: s.peerSize.Load(), RTTSeconds: s.conn.ConnectionStats().SmoothedRTT.Seconds(),
-		QueuedBytes: queued, QueueLimit: maxQueued, LostParts: joined.Expired + joined.Evicted,
+		QueuedBytes: queued, QueueLimit: maxQueued + maxAnswers, LostParts: joined.Expired + joined.Evicted,
 		Narrowings: s.narrowings.Load(),
 	}
 	if from, err := addrOf(s.address()); err == nil {

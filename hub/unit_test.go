@@ -2,6 +2,7 @@ package hub
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ func TestQueueIsABoundedList(t *testing.T) {
 			default:
 				p := make([]byte, rapid.IntRange(20, 1500).Draw(t, "length"))
 				fits := bytes+len(p)+entryCost <= maxQueued
-				if ok := q.push(entry{packet: p, epoch: uint64(n)}); ok != fits {
+				if ok := q.push(entry{packet: p, epoch: uint64(n)}, maxQueued); ok != fits {
 					t.Fatalf("pushed: %v with %d bytes", ok, bytes)
 				}
 				if fits {
@@ -49,33 +50,45 @@ func TestQueueIsABoundedList(t *testing.T) {
 }
 
 func TestSwitcher(t *testing.T) {
-	const takes, held, told = "takes", "held", "takes, told"
+	const takes, held, told, gone = "takes", "held", "takes, told", "takes from one that is gone"
 	for _, test := range []struct {
 		name string
-		at   []float64 // seconds
+		at   []float64 // seconds; below 0 where the older end does not live
 		want []string
 	}{
-		{"far apart", []float64{0, 10.1, 20.2}, []string{takes, takes, takes}},
+		{"far apart", []float64{0, 600.1, 1200.2}, []string{takes, takes, takes}},
 		{"the second within ten", []float64{0, 10}, []string{takes, told}},
-		{"held to one in five", []float64{0, 1, 2, 5.9, 6, 7, 11}, []string{takes, told, held, held, takes, held, takes}},
-		{"told again after a pause", []float64{0, 1, 11.1, 12}, []string{takes, told, takes, told}},
-		{"what is held does not count", []float64{0, 1, 2, 3, 4, 11.1}, []string{takes, told, held, held, held, takes}},
+		{"held to one in five", []float64{0, 1, 2, 5.9, 6}, []string{takes, told, held, held, takes}},
+		{"held behind the third", []float64{0, 1, 6, 11, 300, 599}, []string{takes, told, takes, held, held, held}},
+		{"the third within ten minutes", []float64{0, 10.1, 20.2}, []string{takes, takes, told}},
+		{"slow ones are held behind the third", []float64{0, 22, 44, 66, 360, 959, 1558}, []string{takes, takes, told, held, held, held, held}},
+		{"two in ten minutes", []float64{0, 10.1, 610.2, 1210.3}, []string{takes, takes, takes, takes}},
+		{"one that stands is gone", []float64{0, 22, 44, 66, -70, 80}, []string{takes, takes, told, held, gone, held}},
+		{"told again after a pause", []float64{0, 1, 601.1, 602}, []string{takes, told, takes, told}},
+		{"what is held does not count", []float64{0, 1, 2, 3, 4, 11.1, 12}, []string{takes, told, held, held, held, takes, held}},
+		{"the older one is always gone", []float64{0, -1, -2, -3, -20, -21, -22, -40, -60, -80, -100}, []string{takes, gone, gone, gone, takes, gone, gone, gone, gone, gone, gone}},
 	} {
 		var w switcher
 		var got []string
 		for _, at := range test.at {
-			ok, duplicate := w.attempt(time.Duration(at * float64(time.Second)))
+			now := time.Duration(math.Abs(at) * float64(time.Second))
+			suspected := w.suspects(now)
+			ok, duplicate := w.attempt(now, at >= 0)
 			switch {
-			case duplicate && ok:
+			case duplicate && ok && w.alternate(now):
 				got = append(got, told)
-			case ok:
+			case ok && at < 0 && suspected:
+				got = append(got, gone)
+			case ok && !duplicate:
 				got = append(got, takes)
-			default:
+			case !ok && !duplicate:
 				got = append(got, held)
+			default:
+				got = append(got, "told and held")
 			}
 		}
 		if !slices.Equal(got, test.want) {
-			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}
 }
@@ -109,20 +122,17 @@ func TestFenceIsAsFarAsNeeded(t *testing.T) {
 		t.Error("nothing was handed over and a fence stands")
 	}
 	h.pending = wayFrom(0)
-	if got := h.fence(next, ids[1], now); got != mostParts+quicDepth {
+	if got := h.fence(next, ids[1], now); got != mostParts {
 		t.Errorf("a pending packet: fence %d", got)
 	}
 	if h.fence(first, ids[1], now) != 0 || h.fence(first, ids[2], now) == 0 {
 		t.Error("the table in force is not the one that decides")
 	}
 	h.took(2)
-	for n := range 2 * quicDepth {
-		want := uint64(0)
-		if n < quicDepth {
-			want = 2 + quicDepth
-		}
-		if n == quicDepth-1 { // the second part is the last that may wait
-			want = 2 + quicDepth
+	for n := range 2 * lookedBack { // QUIC's writer finishes none
+		want := uint64(2)
+		if n > lookedBack {
+			want = uint64(2 + n - lookedBack) // the last one that is forgotten
 		}
 		if got := h.fence(next, ids[1], now); got != want {
 			t.Fatalf("after %d more: fence %d, want %d", n, got, want)
@@ -130,8 +140,48 @@ func TestFenceIsAsFarAsNeeded(t *testing.T) {
 		h.pending = wayFrom(2)
 		h.took(1)
 	}
+	h.wrote(writerDepth, 0)
+	if got := h.fence(next, ids[1], now); got != 2+lookedBack {
+		t.Errorf("what was written before is believed to be gone: fence %d", got)
+	}
+	for n := range writerDepth {
+		if got := h.fence(next, ids[1], now); got == 0 {
+			t.Fatalf("QUIC has finished %d more: no fence", n)
+		}
+		h.wrote(writerDepth+uint64(n)+1, 0)
+	}
+	if got := h.fence(next, ids[1], now); got != 0 {
+		t.Errorf("QUIC has finished all that it had: fence %d", got)
+	}
 	if h.fence(policy.Empty(next), ids[1], now) == 0 {
 		t.Error("an empty table lets everything pass")
+	}
+}
+
+// A fence that stands is passed by what QUIC takes and writes from then on, however long
+// it did neither before.
+func TestAFenceIsPassedByWhatFollows(t *testing.T) {
+	var h handed
+	h.took(100)
+	const fence = 100
+	finished := uint64(3)
+	h.wrote(finished, fence)
+	h.took(quicDepth - 1)
+	h.wrote(finished, fence)
+	if h.marked == h.added {
+		t.Error("marked while QUIC may have queued the datagram")
+	}
+	h.took(1)
+	for range writerDepth {
+		h.wrote(finished, fence)
+		if h.gone >= fence {
+			t.Fatalf("gone: %d, with %d finished", h.gone, finished)
+		}
+		finished++
+	}
+	h.wrote(finished, fence)
+	if h.gone != fence {
+		t.Errorf("gone: %d", h.gone)
 	}
 }
 

@@ -37,15 +37,13 @@ func NewDeadline(expiresAt int64, admitted Instant) Deadline {
 	return Deadline{Wall: expiresAt, Mono: admitted.Mono + expiresAt - admitted.Wall}
 }
 
-// Renew is the deadline of a membership that continues under a network admitted
-// later. The monotonic time moves by as much as expiresAt did, or to where the
-// wall clock says now, whichever is earlier: a wall clock that was set back in
-// between buys nothing.
+// Renew is the deadline of a membership that continues under a network that came later,
+// reckoned from that instant (Clock.At). The monotonic time moves by as much as expiresAt
+// did, or to what is reckoned now, whichever is earlier.
 //
-// A membership that has ended is begun anew by a later expiresAt, by the clocks
-// as they are then. Without that, one network admitted under a clock that ran
-// ahead would shorten every later membership until the relay is restarted. An
-// expiresAt that is no later never revives it.
+// A membership that has ended is begun anew by a later expiresAt. Without that, one
+// network reckoned by a clock that ran ahead would shorten every later membership until
+// the relay is restarted. An expiresAt that is no later never revives it.
 func (d Deadline) Renew(expiresAt int64, admitted Instant) Deadline {
 	next := NewDeadline(expiresAt, admitted)
 	if expiresAt > d.Wall && d.Reached(admitted) {

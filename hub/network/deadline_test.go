@@ -104,32 +104,6 @@ func TestR65_AClockThatRanAheadIsForgotten(t *testing.T) {
 	}
 }
 
-// R65: under a wall clock that is only ever set back, a membership that is renewed
-// never lasts beyond the expiry of its last network.
-func TestR65_SettingTheClockBackBuysNothing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		elapsed, set := int64(0), int64(0)
-		expiresAt := start.Wall + rapid.Int64Range(1, hour).Draw(t, "expiresAt")
-		d := NewDeadline(expiresAt, start)
-		for range rapid.IntRange(0, 20).Draw(t, "networks") {
-			elapsed += rapid.Int64Range(0, 10*minute).Draw(t, "elapsed")
-			set -= rapid.SampledFrom([]int64{0, 1, minute, 24 * hour}).Draw(t, "set back")
-			if d.Reached(after(elapsed, set)) {
-				break
-			}
-			expiresAt += rapid.Int64Range(-minute, 10*minute).Draw(t, "renewed by")
-			d = d.Renew(expiresAt, after(elapsed, set))
-		}
-		truth := expiresAt - start.Wall // elapsed when it ends
-		if !d.Reached(after(truth, set)) {
-			t.Fatalf("%v is not reached at %v", d, after(truth, set))
-		}
-		if before := after(truth-1, set); truth > elapsed && d.Reached(before) {
-			t.Fatalf("%v is reached at %v, too early", d, before)
-		}
-	})
-}
-
 // The largest times that the contract can write neither overflow nor last less
 // than they should.
 func TestDeadlinesOfAllTimes(t *testing.T) {

@@ -5,7 +5,8 @@
 // # What it promises
 //
 // Everything here is a pure function of its arguments: the same network, the
-// same readings of the clocks, the same answer.
+// same readings of the clocks, the same answer. A Clock is what was read of the
+// clocks so far; its owner keeps it.
 //
 // Admit and AdmitPulled are the whole of contract §10.3 and §10.4 about a network
 // that came. Networks are those that their readers in package contract let pass:
@@ -16,8 +17,8 @@
 // session is cut exactly when contract §10.5 says so.
 //
 // A Deadline is reached as soon as one of two clocks has reached it. Setting the
-// wall clock back does not move it, and neither does a network that repeats or
-// renews the membership afterwards.
+// wall clock back does not move it, and no network that comes afterwards is worth
+// more for that: a Clock reckons its deadlines from where the wall clock would stand.
 //
 // # What it never does
 //

@@ -30,6 +30,9 @@ type Client struct {
 
 	configured Settings // what the device was told last; of Run's goroutine
 
+	fail     context.CancelCauseFunc // ends Run; set before it begins anything
+	panicked atomic.Bool             // a part of it has
+
 	mu         sync.Mutex // guards what follows; see doc.go
 	running    bool
 	machine    machine
@@ -71,11 +74,15 @@ var (
 
 	// ErrDevice is a device that gives no packets any more.
 	ErrDevice = errors.New("device has failed")
+
+	// ErrPanicked is a mistake of this program or of the device. The log says where.
+	ErrPanicked = errors.New("node has panicked")
 )
 
 // Run keeps the tunnel until ctx ends, and dials the hub for as long as that takes. It
 // closes the device before it returns. Its error is nil unless the device failed by
-// itself: the hub can do nothing to end it.
+// itself, or something panicked, which ends the tunnel too: the hub can do nothing to end
+// it.
 func (c *Client) Run(ctx context.Context) error {
 	c.mu.Lock()
 	ran := c.running
@@ -84,26 +91,48 @@ func (c *Client) Run(ctx context.Context) error {
 	if ran {
 		return ErrRan
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	ctx, c.fail = context.WithCancelCause(ctx)
+	defer c.fail(nil)
 	var pumps sync.WaitGroup
-	pumps.Go(func() {
-		if err := c.readDevice(ctx); err != nil {
-			cancel(fmt.Errorf("%w: %w", ErrDevice, err))
-		}
-	})
-	pumps.Go(func() { c.writeDevice(ctx) })
-	c.keep(ctx)
-	cancel(nil)
-	closing := c.device.Close()
-	pumps.Wait()
-	if cause := context.Cause(ctx); errors.Is(cause, ErrDevice) {
-		return cause
+	pumps.Go(func() { c.guarded(func() { c.readDevice(ctx) }) })
+	pumps.Go(func() { c.guarded(func() { c.writeDevice(ctx) }) })
+	c.guarded(func() { c.keep(ctx) })
+	c.guarded(func() { c.step(event{kind: stopped}) }) // nothing new but behind a panic
+	c.fail(nil)
+	var closing error
+	if !c.guarded(func() { closing = c.device.Close() }) {
+		return ErrPanicked // who reads may go on for ever
 	}
-	if closing != nil && !errors.Is(closing, os.ErrClosed) {
+	pumps.Wait()
+	switch cause := context.Cause(ctx); {
+	case c.panicked.Load():
+		return ErrPanicked
+	case errors.Is(cause, ErrDevice):
+		return cause
+	case closing != nil && !errors.Is(closing, os.ErrClosed):
 		return fmt.Errorf("close device: %w", closing)
 	}
 	return nil
+}
+
+// guarded runs a part of the client and reports whether it returned. A panic is logged,
+// without its value, and ends the client.
+func (c *Client) guarded(part func()) (returned bool) {
+	defer func() {
+		if c.log.Recovered(recover()) {
+			c.panicked.Store(true)
+			c.fail(ErrPanicked)
+		}
+	}()
+	part()
+	return true
+}
+
+// part is guarded for what tells how a tunnel ended.
+func (c *Client) part(run func() event) event {
+	end := event{kind: stopped}
+	c.guarded(func() { end = run() })
+	return end
 }
 
 // keep does what the machine says.
@@ -155,13 +184,26 @@ func (c *Client) wait(ctx context.Context) event {
 
 // step tells the machine, and everybody else if the state is another one.
 func (c *Client) step(e event) action {
-	now := time.Now()
+	a, status, changed := c.advance(e)
+	if changed {
+		c.say(status)
+		if c.onState != nil {
+			c.onState(status)
+		}
+	}
+	return a
+}
+
+// advance tells the machine, and returns what the client shows then and whether the state
+// is another one.
+func (c *Client) advance(e event) (a action, status Status, changed bool) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	before := c.machine.state
-	a := c.machine.step(e, now)
-	after := c.machine.state
-	if after != before {
-		switch after {
+	a = c.machine.step(e, time.Now())
+	changed = c.machine.state != before
+	if changed {
+		switch c.machine.state {
 		case StateDialling:
 			c.attempts++
 		case StateUp:
@@ -170,15 +212,7 @@ func (c *Client) step(e event) action {
 			c.endings[e.reason]++
 		}
 	}
-	status := c.status()
-	c.mu.Unlock()
-	if after != before {
-		c.say(status)
-		if c.onState != nil {
-			c.onState(status)
-		}
-	}
-	return a
+	return a, c.status(), changed
 }
 
 func (c *Client) say(s Status) {

@@ -23,9 +23,13 @@
 //   - No packet is dropped for its size: one that does not fit a datagram goes in two. The
 //     inner MTU is the hub's, and constant. QUIC does not notice that a path becomes
 //     narrower, and loses what is too large; the client does within five seconds of traffic
-//     ([tunnel.PathCheck]), and moves to another port, at which both ends measure anew.
+//     ([tunnel.PathCheck]), and moves to another port, at which both ends measure anew. Loss
+//     that spares no size, and a link that carries less than is sent, are not taken for it.
+//   - Where another program uses its key, it comes back at a slower and slower pace, so that
+//     the hub can name the key and one of the two stays away.
 //   - Whoever is slow, loses packets, by count: device and QUIC never wait for each other.
-//   - Nothing secret is shown by a status, a log line or an error.
+//   - Nothing secret is shown by a status, a log line or an error. A panic is logged without
+//     its value and ends the client as a device does that fails: Run returns ErrPanicked.
 //
 // # What it never does
 //

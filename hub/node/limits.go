@@ -41,6 +41,10 @@ const (
 	// and drops it would be dialled without a pause.
 	stood = 10 * time.Second
 
+	// stoodAlone is how long a tunnel has to be up until it is forgotten that others used
+	// the key: longer than another node waits that wants the place.
+	stoodAlone = 2 * mostWait
+
 	// mostWait is the longest wait between two attempts, whatever happened and whatever
 	// the hub asks for: an operator who has put right what was wrong waits no longer.
 	mostWait = 5 * time.Minute

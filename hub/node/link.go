@@ -52,6 +52,8 @@ func (c *Client) attempt(ctx context.Context) event {
 	if err != nil {
 		return failed(err)
 	}
+	// Every other way than a panic has closed it by then. The transport's end tells nobody.
+	defer conn.CloseWithError(tunnel.CloseInternal.QUIC(), tunnel.CloseInternal.String())
 	c.step(event{kind: connected})
 	l, err := c.handshake(dialling, conn, credential)
 	if err != nil {
@@ -133,19 +135,18 @@ func (l *link) keep(ctx context.Context) event {
 
 	gone := make(chan event, 1)
 	var workers sync.WaitGroup
-	workers.Go(func() { gone <- l.listen() })
-	workers.Go(func() { l.receive() })
-	workers.Go(func() { l.send() })
-	workers.Go(func() { l.checker.run() })
-	workers.Go(func() { l.mover.run() })
-	end := l.watch(ctx, gone)
+	workers.Go(func() { gone <- c.part(l.listen) })
+	for _, run := range []func(){l.receive, l.send, l.checker.run, l.mover.run} {
+		workers.Go(func() { c.guarded(run) })
+	}
+	end := c.part(func() event { return l.watch(ctx, gone) })
 	l.conn.CloseWithError(tunnel.CloseDone.QUIC(), tunnel.CloseDone.String())
 	workers.Wait()
 
 	c.mtu.Store(0)
 	c.traffic.drop(DropOutLost, c.out.clear())
-	c.mu.Lock()
 	stats := l.joiner.Stats()
+	c.mu.Lock()
 	c.traffic.expired.Add(stats.Expired)
 	c.traffic.evicted.Add(stats.Evicted)
 	c.link = nil

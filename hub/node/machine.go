@@ -59,6 +59,7 @@ type machine struct {
 	state    State
 	since    time.Time
 	failures int       // attempts in a row that led to no tunnel which stood
+	contests int       // times that the key was another's, since a tunnel that stood beyond doubt
 	next     time.Time // while waiting: when it is over
 	last     *Ending   // nil before the first one
 }
@@ -100,10 +101,20 @@ func (m *machine) end(e event, now time.Time) action {
 		if m.last.Up >= stood {
 			m.failures = 0
 		}
+		if m.last.Up >= stoodAlone {
+			m.contests = 0
+		}
 	}
 	m.failures++
+	in := m.failures
+	if e.reason == HubSuperseded || e.reason == HubDuplicateKey {
+		// Two machines with one key would replace each other for ever at the first pace,
+		// with tunnels that stand well between.
+		m.contests++
+		in = m.contests
+	}
 	m.enter(StateWaiting, now)
-	m.next = now.Add(e.reason.wait(m.failures, e.after, m.random()))
+	m.next = now.Add(e.reason.wait(in, e.after, m.random()))
 	return wait
 }
 

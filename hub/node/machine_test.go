@@ -68,6 +68,45 @@ func TestMachineWay(t *testing.T) {
 	}
 }
 
+// A node whose place another one takes again and again comes back at a slower and slower pace,
+// however well its tunnels stood between. Other endings are not slower for it.
+func TestAContestedKeyIsDialledMoreAndMoreRarely(t *testing.T) {
+	m := newMachine(0)
+	now := at
+	next := m.step(event{kind: begun}, now)
+	for n, test := range []struct {
+		up     time.Duration
+		reason Reason
+		want   time.Duration
+	}{
+		{time.Hour, HubSuperseded, 30 * time.Second},
+		{22 * time.Second, HubSuperseded, time.Minute},
+		{0, HubDuplicateKey, 2 * time.Minute},
+		{0, Unreachable, 2 * time.Second}, // the third failure
+		{0, HubDuplicateKey, 4 * time.Minute},
+		{22 * time.Second, Silent, 0},
+		{22 * time.Second, HubSuperseded, 5 * time.Minute},
+		{stoodAlone - 1, HubSuperseded, 5 * time.Minute},
+		{stoodAlone, HubSuperseded, 30 * time.Second},
+		{0, HubSuperseded, time.Minute},
+	} {
+		if next != dial {
+			t.Fatalf("step %d: action %d", n, next)
+		}
+		m.step(event{kind: connected}, now)
+		if test.up > 0 {
+			m.step(event{kind: confirmed}, now)
+			now = now.Add(test.up)
+		}
+		m.step(event{kind: ended, reason: test.reason}, now)
+		if got := m.next.Sub(now); got != test.want {
+			t.Errorf("step %d: waits %v after %s, want %v", n, got, test.reason, test.want)
+		}
+		now = m.next
+		next = m.step(event{kind: due}, now)
+	}
+}
+
 func TestWaits(t *testing.T) {
 	tests := []struct {
 		reason   Reason

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"sync/atomic"
 	"time"
@@ -25,8 +26,8 @@ const (
 )
 
 // readDevice moves packets from the device to the queue of the tunnel, until the device is
-// closed. It waits for nothing else. Its error is nil if ctx has ended.
-func (c *Client) readDevice(ctx context.Context) error {
+// closed. It waits for nothing else. Unless ctx has ended, that ends the client.
+func (c *Client) readDevice(ctx context.Context) {
 	batch := c.device.BatchSize()
 	memory := make([]byte, batch*readRoom)
 	bufs, sizes := make([][]byte, batch), make([]int, batch)
@@ -41,7 +42,7 @@ func (c *Client) readDevice(ctx context.Context) error {
 		}
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return
 		case err == nil:
 			failures = 0
 			continue
@@ -49,7 +50,8 @@ func (c *Client) readDevice(ctx context.Context) error {
 		c.traffic.deviceErrors.Add(1)
 		failures++
 		if errors.Is(err, os.ErrClosed) || failures > maxDeviceErrors {
-			return err
+			c.fail(fmt.Errorf("%w: %w", ErrDevice, err))
+			return
 		}
 		c.log.Debug("node-device-read-failed", field.Error(err))
 	}
@@ -146,6 +148,7 @@ func (l *link) receive() {
 		if err != nil {
 			return
 		}
+		l.checker.came.Add(1)
 		l.client.take(l.joiner, datagram, &scratch, time.Now())
 	}
 }

@@ -27,10 +27,22 @@ func newQueue(size int) *queue {
 // push copies a packet of less than 64 KiB into the queue and reports whether there was
 // room. It never waits.
 func (q *queue) push(packet []byte) bool {
+	if !q.add(packet) {
+		return false
+	}
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// add is push without a word to who waits.
+func (q *queue) add(packet []byte) bool {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	cost := lengthSize + len(packet)
 	if q.used+cost > len(q.ring) {
-		q.mu.Unlock()
 		return false
 	}
 	var length [lengthSize]byte
@@ -38,11 +50,6 @@ func (q *queue) push(packet []byte) bool {
 	q.put(q.used, length[:])
 	q.put(q.used+lengthSize, packet)
 	q.used += cost
-	q.mu.Unlock()
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
 	return true
 }
 

@@ -20,7 +20,7 @@ type Reason string
 const (
 	HubDone         Reason = "done"          // the hub needs the tunnel no more: usual pace
 	HubNotAdmitted  Reason = "not-admitted"  // the key is no member's (now): slow pace, at once with a renewed credential
-	HubSuperseded   Reason = "superseded"    // another program with this key has taken the place: rare pace
+	HubSuperseded   Reason = "superseded"    // another program with this key has taken the place: rare pace, counted with the next over every tunnel that stood for less than ten minutes
 	HubDuplicateKey Reason = "duplicate-key" // this program and another alternate with one key: rare pace
 	HubChanged      Reason = "changed"       // the control address changed: at once
 	HubDraining     Reason = "draining"      // the hub is about to stop: after the time it named

@@ -50,7 +50,7 @@ type traffic struct {
 	refused                        [256]atomic.Uint64 // by tunnel.JoinResult
 	expired, evicted               atomic.Uint64      // of the tunnels before this one
 	unsent, narrowings             atomic.Uint64
-	echoes                         [ways]atomic.Uint64 // of ours that the hub has answered
+	echoes                         [echoes]atomic.Uint64 // of ours that the hub has answered
 	deviceErrors                   atomic.Uint64
 }
 

@@ -1,0 +1,158 @@
+package hub
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	realnode "serve.zone/relay/hub/node"
+)
+
+// namedIn is within which time a key is named that two of the relay's own nodes use: each of
+// them waits for 30 s at most before it dials again for the first time (docs/tunnel.md,
+// section 10).
+const namedIn = 65 * time.Second
+
+// up reports whether a node has the place of its member.
+func (d *dialler) up() bool {
+	return d.client.Status().State == realnode.StateUp && strings.HasPrefix(d.r.member(d.i).Session.Address, d.at+":")
+}
+
+// Two machines with one credential that run the relay's own node leave the place to each
+// other at a slow pace, with tunnels that stand for long between. The key is named all the
+// same, once; then one of them keeps the place, and when it stops the other one gets it.
+func TestACloneOfTheRelaysOwnNodeIsNamedAndHeld(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		x := netOf(1, 1)
+		x.Nodes[0].ExpiresAt += 24 * time.Hour.Milliseconds()
+		r.cloudly().must(x)
+		a := r.runs(0)
+		a.comesUp(time.Second)
+		b := r.runsAt(0, "198.51.100.200")
+		r.until("the key is named", namedIn, func() bool { return len(r.eventsOf(DuplicateKey)) == 1 })
+		if m := r.member(0); !m.Alternating || m.Sessions != 1+mostChanges {
+			t.Errorf("named at %+v", m)
+		}
+		time.Sleep(time.Hour)
+		m := r.member(0)
+		if m.Sessions != 1+mostChanges || !m.Alternating || len(r.eventsOf(DuplicateKey)) != 1 {
+			t.Errorf("an hour later %+v, events %q", m, r.eventsOf(DuplicateKey))
+		}
+		stands, waits := a, b
+		if b.up() {
+			stands, waits = b, a
+		}
+		if s := waits.client.Status(); s.Last.Reason != realnode.HubDuplicateKey || s.Attempts > 30 {
+			t.Errorf("the other one ended by %s, made %d attempts", s.Last.Reason, s.Attempts)
+		}
+		stands.stop()
+		r.until("the other one has the place", 5*time.Minute+5*time.Second, func() bool { return r.member(0).Session != nil && waits.up() })
+		time.Sleep(time.Hour)
+		if m = r.member(0); !waits.up() || m.Sessions != 2+mostChanges || m.Alternating {
+			t.Errorf("an hour behind the end of one: %+v", m)
+		}
+	})
+}
+
+// A node that is killed without a word and started again, quickly or slowly, from one address
+// or from others, is one node: each start gets the place, and the key is not named.
+func TestARestartLoopIsNoClone(t *testing.T) {
+	for name, each := range map[string]time.Duration{"every three seconds": 3 * time.Second, "every 25 seconds": 25 * time.Second} {
+		for place, from := range map[string]func(n int) string{
+			"one address": func(int) string { return "198.51.100.9:0" },
+			"another":     func(n int) string { return packetAddress(n) },
+		} {
+			t.Run(name+", "+place, func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					r := newRig(t)
+					r.cloudly().must(netOf(1, 2, 0, 1, 1, 0))
+					peer := r.dial(1)
+					const starts = 30
+					for start := range starts {
+						begun := time.Now()
+						n := r.dial(0, func(d *dialling) { d.from = from(start) })
+						if took := time.Since(begun); took > answerWait+time.Second {
+							t.Errorf("start %d took %v", start, took)
+						}
+						peer.send(packetOf(ip(1), ip(0), 100, start))
+						settle()
+						if len(n.take()) != 1 {
+							t.Errorf("start %d gets no packets", start)
+						}
+						n.socket.Close() // nothing is heard of it any more
+						time.Sleep(each - time.Since(begun))
+					}
+					m := r.member(0)
+					if m.Sessions != starts || m.Alternating || len(r.eventsOf(DuplicateKey)) != 0 || r.handshakes(endHeld) != 0 {
+						t.Errorf("%+v, events %q, %d were held", m, r.eventsOf(DuplicateKey), r.handshakes(endHeld))
+					}
+				})
+			})
+		}
+	}
+}
+
+func packetAddress(n int) string { return "198.51.101." + string(rune('1'+n%9)) + ":0" }
+
+// A node that is killed while the hub asks the one before, and started again, gets the place:
+// the newest one does.
+func TestTheNewestOfThoseThatAskGetsThePlace(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		r.cloudly().must(netOf(1, 1))
+		for range 2 {
+			n := r.dial(0)
+			n.socket.Close()
+			time.Sleep(11 * time.Second)
+		}
+		n := r.dial(0) // the second change
+		n.socket.Close()
+		asks, err := r.dialIt(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		select {
+		case <-asks.ready:
+			t.Fatal("the one before was not asked: a wrong test")
+		default:
+		}
+		asks.socket.Close()
+		newest, err := r.dialIt(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settle()
+		if n := r.handshakes(endHeld); n != 1 {
+			t.Errorf("%d wait no more when a newer one asks", n)
+		}
+		select {
+		case <-newest.ready:
+		case <-time.After(answerWait):
+			t.Error("the newest one has not got the place")
+		}
+		if m := r.member(0); m.Sessions != 4 || r.handshakes(endHeld) != 1 || len(r.eventsOf(DuplicateKey)) != 0 {
+			t.Errorf("%+v, %d were held", m, r.handshakes(endHeld))
+		}
+	})
+}
+
+// A node that is set up on another machine while the one before still runs for a while has
+// moved: the key is not named, and the new one keeps the place.
+func TestANodeThatMovesIsNoClone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		r.cloudly().must(netOf(1, 1))
+		a := r.runs(0)
+		a.comesUp(time.Second)
+		b := r.runsAt(0, "198.51.100.200")
+		r.until("the older one has come back once", 35*time.Second, func() bool { return r.member(0).Sessions == 3 })
+		a.stop()
+		r.until("the new one has the place", 35*time.Second, func() bool { return r.member(0).Session != nil && b.up() })
+		time.Sleep(30 * time.Minute)
+		if m := r.member(0); m.Sessions != 4 || m.Alternating || len(r.eventsOf(DuplicateKey)) != 0 || !b.up() {
+			t.Errorf("%+v, events %q", m, r.eventsOf(DuplicateKey))
+		}
+	})
+}
