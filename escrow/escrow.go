@@ -65,8 +65,7 @@ func (e *Escrow) SessionLost() { e.step(func(m *machine, at instant) { m.lost(at
 
 // Suspend tells that a refusal was read that ends custody. From when it returns no
 // push begins, and those in flight are recalled; DropCustody, SessionRegistered or
-// SessionLost follows. If none does within 5 s, it counts for
-// nothing. It does not block.
+// SessionLost follows. If none does within 5 s, it counts for nothing. It does not block.
 func (e *Escrow) Suspend() { e.step(func(m *machine, at instant) { m.suspend(at) }) }
 
 // step lets something happen, ends what it withdrew, and has the loop look again.

@@ -177,37 +177,46 @@ func TestR97_ADrainDoesNotWaitForARecalledPush(t *testing.T) {
 }
 
 // R53, R54: on the wire an answer that comes behind Cloudly's return is told, shown and
-// counted, and nothing leaves again; one that comes behind the end of custody is nothing.
+// counted, and nothing leaves again; one that comes behind the end of custody is nothing. A
+// late refusal is no news: nothing follows from it.
 func TestR53_R54_ALateAnswerOnTheWire(t *testing.T) {
-	for name, dropped := range map[string]bool{"back": false, "custody has ended": true} {
+	acknowledges := acknowledgeRequest
+	refuses := func(q *typedsocket.Request) { q.Refuse("renewal-sequence-lower", nil) }
+	for name, test := range map[string]struct {
+		answer  func(q *typedsocket.Request)
+		dropped bool
+		events  int
+	}{
+		"back":                       {acknowledges, false, 3},
+		"custody has ended":          {acknowledges, true, 2},
+		"refused, back":              {refuses, false, 2},
+		"refused, custody has ended": {refuses, true, 2},
+	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				r, n := newWireRig(t)
 				node := n.dial()
-				node.serving(func(q *typedsocket.Request) { time.AfterFunc(3*time.Second, func() { acknowledgeRequest(q) }) })
+				node.serving(func(q *typedsocket.Request) { time.AfterFunc(3*time.Second, func() { test.answer(q) }) })
 				r.attached()
 				r.bind("node-a", node, 1)
 				r.must(grid(spec{}, begin, 1))
 				r.SessionLost()
 				time.Sleep(time.Second)
 				r.SessionRegistered()
-				if dropped {
+				if test.dropped {
 					r.DropCustody("relay-node-unknown")
 				}
 				time.Sleep(time.Minute)
 				want := []string{"renewal-released node=node-a sequence=1 expiresAt=2000-01-01T00:15:00.000Z",
-					"renewals-release-ended count=0 durationSeconds=1", "renewal-acknowledged node=node-a sequence=1 attempt=1"}
-				if dropped {
-					want = want[:2]
-				}
-				if got := r.eventsOf(RenewalReleased, ReleaseEnded, RenewalAcknowledged); fmt.Sprint(got) != fmt.Sprint(want) {
+					"renewals-release-ended count=0 durationSeconds=1", "renewal-acknowledged node=node-a sequence=1 attempt=1"}[:test.events]
+				if got := r.eventsOf(RenewalReleased, ReleaseEnded, RenewalAcknowledged, RenewalNotTaken); fmt.Sprint(got) != fmt.Sprint(want) {
 					t.Errorf("events %q, want %q", got, want)
 				}
-				if dropped {
-					return
-				}
-				if n := r.metrics.ended.Of(outcomeAcknowledged).Value(); n != 1 {
+				if n := r.metrics.ended.Of(outcomeAcknowledged).Value(); (n == 1) != (test.events == 3) {
 					t.Errorf("%d are counted as acknowledged", n)
+				}
+				if test.events < 3 {
+					return
 				}
 				r.SessionLost()
 				if n := len(node.requests()); n != 1 {

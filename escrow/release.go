@@ -148,7 +148,7 @@ func (m *machine) ended(at instant, p *push, how outcome) (counted outcome) {
 		// It counts for nothing: due at once, should it be due again.
 		n.try.pushed--
 	default:
-		if p.pushed == 1 {
+		if p.pushed == 1 && !p.withdrawn { // which is not pushed again
 			m.tell(RenewalNotTaken, field.Node(n.id), field.Sequence(p.target.renewal.Sequence), field.Outcome(how.String()))
 		}
 		n.try.next = at.mono + retryAfter(n.try.pushed)

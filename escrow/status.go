@@ -155,7 +155,7 @@ func (e *Escrow) Checks(now time.Time) []duty.Check {
 	return slices.Clone(e.checked[:])
 }
 
-// judge judges the checks anew. It is called at whatever may change them too, so that
+// judge judges the checks anew. It is called at whatever may change what they say too, so that
 // the age of a check is that of the change and not of who asks first. The caller holds
 // mu.
 func (e *Escrow) judge(now time.Time) {

@@ -119,7 +119,7 @@ func (i *Ingress) Checks(now time.Time) []duty.Check {
 	return slices.Clone(i.judged[:])
 }
 
-// judge judges the checks anew. It is called at whatever may change them too, so that
+// judge judges the checks anew. It is called at whatever may change what they say too, so that
 // the age of a check is that of the change and not of who asks first. The caller holds
 // mu.
 func (i *Ingress) judge(now time.Time) {

@@ -23,8 +23,9 @@ type CallOptions struct {
 	// and must not block. What it has seen is what Call returns.
 	Refused func(*RemoteError)
 	// Recalled, when set, is closed once the call must not be sent any more, neither
-	// for the first time nor again. It fails with ErrRecalled then, but for one whose
-	// answer is waited for: that goes on.
+	// for the first time nor again. It fails with ErrRecalled then, also when its frame
+	// waits to be written. The answer of one that has left, or is being written, is
+	// waited for. A frame in a flow counts as one that has left.
 	Recalled <-chan struct{}
 	// Streams are those whose descriptors stand in the request. Their open
 	// deadline begins when the request is queued, and they are aborted when
@@ -137,10 +138,19 @@ func (s *Socket) send(ctx context.Context, method, id string, request []byte, o 
 	for _, st := range o.Streams {
 		st.Published()
 	}
-	select {
-	case r := <-w.done:
-		return r.answer, r.retry, r.err
-	case <-ctx.Done():
+	recalled := o.Recalled
+	for {
+		select {
+		case r := <-w.done:
+			return r.answer, r.retry, r.err
+		case <-recalled:
+			if s.withdraw(w) {
+				return nil, 0, ErrRecalled
+			}
+			recalled = nil
+			continue
+		case <-ctx.Done():
+		}
 		if s.forget(id, instance) {
 			return nil, 0, ctx.Err()
 		}
@@ -155,6 +165,19 @@ func (s *Socket) send(ctx context.Context, method, id string, request []byte, o 
 		}
 		return nil, 0, ctx.Err()
 	}
+}
+
+// withdraw takes a call back whose frame waits to be written, and reports whether it does.
+func (s *Socket) withdraw(w *callWaiter) bool {
+	s.mu.Lock()
+	item, waits := s.queue.WithdrawOwn(w)
+	s.mu.Unlock()
+	if !waits {
+		return false
+	}
+	item.End(false)
+	s.forget(w.id, w.instance)
+	return true
 }
 
 // callWaiter hands the answer to the goroutine that waits in send.

@@ -3,6 +3,7 @@ package typedsocket
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,4 +61,39 @@ func TestARecalledCallIsSentNoMore(t *testing.T) {
 			})
 		})
 	}
+}
+
+// R54: a call that waits behind a peer which does not read is taken out of the queue when it
+// is recalled, with its memory, and those before and behind it leave.
+func TestR54_ARecalledCallLeavesTheQueue(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		peer, s := newRig(t, Config{Peer: "server"}).raw()
+		callLater(s, "first", CallOptions{}) // nobody reads: the writer is stalled in it
+		recalled := make(chan struct{})
+		before := s.Stats()
+		second := callLater(s, "second", CallOptions{Recalled: recalled})
+		callLater(s, "third", CallOptions{})
+		close(recalled)
+		synctest.Wait()
+		select {
+		case err := <-second:
+			if !errors.Is(err, ErrRecalled) {
+				t.Error(err)
+			}
+		default:
+			t.Error("the call waits on")
+		}
+		if now := s.Stats(); now.Pending != before.Pending+1 || now.QueuedOwn == 0 {
+			t.Errorf("%+v", now)
+		}
+		for _, want := range []string{"first", "third"} {
+			if got := read(t, peer); !strings.Contains(got, want) {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+		synctest.Wait()
+		if now := s.Stats(); now.QueuedOwn != 0 || now.FramesOut != 2 {
+			t.Errorf("%+v", now)
+		}
+	})
 }

@@ -70,6 +70,9 @@ func (l look) hub(s *sheet) {
 		s.say(label(heading), st, "%s, network %d %s, %s %s ago: %s, %s", at, n.Revision, networkState(n.State), n.Origin, l.since(n.AppliedAt),
 			things(n.Prefixes, "prefix"), things(n.Grants, "grant"))
 	}
+	if h.Network != nil && h.Network.State == networkFailed {
+		s.under(bad, "a later network could not be taken over")
+	}
 	if h.Suspended {
 		s.under(bad, "nothing is carried: custody may be about to end")
 	}
@@ -79,20 +82,21 @@ func (l look) hub(s *sheet) {
 	l.members(s, h)
 }
 
-// networkInForce is the state of a network that packets are judged by and of which
-// nothing is left to do (contract.VPNNetworkIdle).
-const networkInForce = "idle"
+// States of the network that packets are judged by (contract §10.4): nothing is left to do,
+// or that holds as well and a later network could not be taken over.
+const (
+	networkInForce = "idle"
+	networkFailed  = "failed"
+)
 
 // networkState says in a person's words how a network stands: the wire's word for one in
 // force sounds as if nothing passed.
 func networkState(state string) string {
 	switch state {
-	case networkInForce:
+	case networkInForce, networkFailed:
 		return "is in force"
 	case "applying":
 		return "is being applied"
-	case "failed":
-		return "could not be applied"
 	}
 	return "is " + or(state, nothingKnown)
 }

@@ -91,7 +91,8 @@ func TestStatus_Sentences(t *testing.T) {
 	}{
 		{network("idle"), ", network 3 is in force, "},
 		{network("applying"), ", network 3 is being applied, "},
-		{network("failed"), ", network 3 could not be applied, "},
+		{network("failed"), ", network 3 is in force, "},
+		{network("failed"), " a later network could not be taken over "},
 		{network("another"), ", network 3 is another, "},
 		{network(""), ", network 3 is -, "},
 		{escrow(0, 0, true), "0 renewals held for 0 nodes, 0 B of 0 B\n"},

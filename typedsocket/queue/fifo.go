@@ -22,6 +22,23 @@ func (f *fifo) push(item Item) {
 	f.bytes += item.Buf.Size()
 }
 
+// withdraw takes an owner's item out from between the others.
+func (f *fifo) withdraw(owner any) (Item, bool) {
+	for i := f.head; i < len(f.items); i++ {
+		item := f.items[i]
+		if item.Owner != owner {
+			continue
+		}
+		last := len(f.items) - 1
+		copy(f.items[i:], f.items[i+1:])
+		f.items[last] = Item{}
+		f.items = f.items[:last]
+		f.bytes -= item.Buf.Size()
+		return item, true
+	}
+	return Item{}, false
+}
+
 func (f *fifo) pop() Item {
 	item := f.items[f.head]
 	f.items[f.head] = Item{}

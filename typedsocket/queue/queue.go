@@ -164,6 +164,10 @@ func (q *Queue) Empty() bool { return q.own.len() == 0 && q.turn == nil }
 // Bytes returns the memory of what waits: own frames, and all flows.
 func (q *Queue) Bytes() (own, flows int) { return q.own.bytes, q.waits }
 
+// WithdrawOwn takes the own frame of that owner out, which is not nil. It reports false
+// when none waits. It looks at every own frame.
+func (q *Queue) WithdrawOwn(owner any) (Item, bool) { return q.own.withdraw(owner) }
+
 // Drain takes everything out, in the order it would have left, and hands each
 // frame to drop.
 func (q *Queue) Drain(drop func(Item)) {

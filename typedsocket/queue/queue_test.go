@@ -3,6 +3,7 @@ package queue
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -195,8 +196,25 @@ func TestQueueAgreesWithTheSlowOracle(t *testing.T) {
 		o := &oracle{flows: map[string][]oracleFrame{}, deficit: map[string]int{}}
 		next := 0
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
-			switch rapid.IntRange(0, 20).Draw(t, "op") / 4 {
+			switch op := rapid.IntRange(0, 22).Draw(t, "op"); op / 4 {
 			case 5:
+				if op > 20 {
+					owner := rapid.IntRange(0, next).Draw(t, "withdrawn")
+					l := fmt.Sprintf("%06d", owner)
+					at := slices.Index(o.own, l)
+					item, ok := q.WithdrawOwn(owner)
+					if ok != (at >= 0) || ok && label(item, 6) != l {
+						t.Fatalf("withdrew %v %v, oracle says %d", item, ok, at)
+					}
+					if ok {
+						o.own = slices.Delete(o.own, at, at+1)
+						item.Buf.Release()
+					}
+					if own, _ := q.Bytes(); own == 0 != (len(o.own) == 0) {
+						t.Fatalf("%d bytes of %d own frames", own, len(o.own))
+					}
+					continue
+				}
 				waiting := 0
 				for _, f := range o.flows {
 					waiting += len(f)
@@ -213,9 +231,10 @@ func TestQueueAgreesWithTheSlowOracle(t *testing.T) {
 				}
 				o.drop()
 			case 0:
-				l := fmt.Sprintf("%06d", next)
+				l, item := fmt.Sprintf("%06d", next), frame(fmt.Sprintf("%06d", next), 6)
+				item.Owner = next
 				next++
-				if err := q.PushOwn(frame(l, 6)); err != nil {
+				if err := q.PushOwn(item); err != nil {
 					t.Fatal(err)
 				}
 				o.own = append(o.own, l)
