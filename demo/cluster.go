@@ -51,6 +51,7 @@ type cluster struct {
 	edge    string            // where the ingress listens
 
 	leases *leases
+	begun  uint64   // the number of the event with which the release began
 	heard  int      // reports that Cloudly had got when it went away
 	closes []func() // ends what was started, the newest first
 }

@@ -14,6 +14,7 @@ const (
 	fromStatus  = "/status"
 	fromEvents  = "/events"
 	fromReady   = "/readyz"
+	fromMetrics = "/metrics"
 	fromExplain = "/explain"
 	fromRelay   = "relay" // its process: how Run returned
 	fromNodes   = "nodes" // all of them

@@ -116,3 +116,30 @@ func TestEvents(t *testing.T) {
 		t.Errorf("first %+v, %v", first, err)
 	}
 }
+
+// A counter is what stands behind its whole name, and nothing else is a count.
+func TestCounted(t *testing.T) {
+	said := ""
+	c := pages(t, func(path string, _ uint64) string {
+		if path != "/metrics" {
+			t.Errorf("asked for %s", path)
+		}
+		return said
+	})
+	said = "# HELP a_total Text.\n# TYPE a_total counter\na_total_more 3\nb_a_total 4\na_total 17\n"
+	if n, err := c.counted(t.Context(), "a_total"); err != nil || n != 17 {
+		t.Errorf("%d, %v", n, err)
+	}
+	for what, text := range map[string]string{
+		"nothing": "", "only its text": "# HELP a_total 5\n# TYPE a_total counter\n", "another name": "a_total_more 3\nb_a_total 4\n",
+		"with labels": "a_total{of=\"b\"} 3\n", "no number": "a_total many\n", "no count": "a_total -1\n", "a part": "a_total 1.5\n",
+	} {
+		said = text
+		if n, err := c.counted(t.Context(), "a_total"); !isMismatch(err) {
+			t.Errorf("%s: %d, %v", what, n, err)
+		}
+	}
+	if _, err := (console{client.Client{Base: "http://127.0.0.1:1"}}).counted(t.Context(), "a_total"); err == nil || isMismatch(err) {
+		t.Errorf("nobody answers: %v", err)
+	}
+}

@@ -3,6 +3,7 @@ package demo
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -186,13 +187,13 @@ func TestSpared(t *testing.T) {
 		return nil
 	}, c.hold)
 	e = evidence{}
-	if err := c.spared(t.Context(), &e, time.Now()); err != nil || !slices.ContainsFunc(e.facts, func(f Fact) bool { n, _ := f.Values["windows"].(int); return n > 0 }) {
+	if err := c.spared(t.Context(), &e, 0); err != nil || !slices.ContainsFunc(e.facts, func(f Fact) bool { n, _ := f.Values["windows"].(int); return n > 0 }) {
 		t.Errorf("%+v, %v", e.facts, err)
 	}
 	// The grid of an outage that took longer than what was signed.
 	whole := c.leases.from
 	c.leases.from = whole.Add(-slotCount * slotEvery)
-	if err := c.spared(t.Context(), &e, time.Now()); !isMismatch(err) {
+	if err := c.spared(t.Context(), &e, 0); !isMismatch(err) {
 		t.Errorf("no window opens: %v", err)
 	}
 	c.leases.from = whole
@@ -204,7 +205,49 @@ func TestSpared(t *testing.T) {
 	if _, err := c.cloudly.ApplyRenewal(t.Context(), run.Renewals[slotCount-1]); err == nil {
 		t.Fatal("a renewal was admitted before its window")
 	}
-	if err := c.spared(t.Context(), &e, time.Now()); !isMismatch(err) {
+	if err := c.spared(t.Context(), &e, 0); !isMismatch(err) || !strings.Contains(err.Error(), "given to node-a") {
 		t.Errorf("a renewal that was given: %v", err)
+	}
+	// A relay that goes on releasing is one like this.
+	c.cloudly.Outage()
+	err = eventually(t.Context(), settleWait, func() error {
+		if n, err := c.relay.console.counted(t.Context(), pushedRenewals); err != nil || n == 0 {
+			return fmt.Errorf("%d pushes, %w", n, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.spared(t.Context(), &e, 0); !isMismatch(err) || !strings.Contains(err.Error(), pushedRenewals) {
+		t.Errorf("a relay that releases: %v", err)
+	}
+}
+
+// What a release is said to have come to is what was told of it while it lasted.
+func TestAcknowledgedBefore(t *testing.T) {
+	at := func(seq uint64, node string) happening { return happening{Event: client.Event{Seq: seq}, Node: node} }
+	end := func(count int) happening { return happening{Event: client.Event{Seq: 10}, Count: count} }
+	told := []happening{at(3, nodeNames[nodeB]), at(4, nodeNames[nodeA]), at(5, nodeNames[nodeC]), at(8, nodeNames[nodeA])}
+	for what, err := range map[string]error{
+		"as told":                 acknowledgedBefore(end(4), told, 4),
+		"with pushes once more":   acknowledgedBefore(end(4), told, 6),
+		"with one of a later one": acknowledgedBefore(end(4), append(slices.Clone(told), at(11, nodeNames[nodeB])), 4),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for what, err := range map[string]error{
+		"nothing told":          acknowledgedBefore(end(0), nil, 0),
+		"a node without one":    acknowledgedBefore(end(3), told[1:], 4),
+		"a node only later":     acknowledgedBefore(end(3), append(slices.Clone(told[1:]), at(11, nodeNames[nodeB])), 4),
+		"more than told":        acknowledgedBefore(end(5), told, 5),
+		"fewer than told":       acknowledgedBefore(end(3), told, 4),
+		"more than were pushed": acknowledgedBefore(end(4), told, 3),
+	} {
+		if !isMismatch(err) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }

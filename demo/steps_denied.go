@@ -29,13 +29,14 @@ func (c *cluster) denied(ctx context.Context, e *evidence) error {
 	defer giveUp()
 	ended := make(chan error, 1)
 	began := time.Now()
+	var lasted time.Duration // until the document came that showed it
 	go func() {
 		_, err := fetch(trying, m.stack.DialContext, c.site.url(filePage))
 		giveUp() // when there is nothing to wait for any more
 		ended <- err
 	}()
 	d, err := c.relay.console.until(trying, func(d document) error {
-		if lasted := time.Since(began); lasted < tryingFor {
+		if lasted = time.Since(began); lasted < tryingFor {
 			return mismatch(m.name+" to try for "+tryingFor.String(), "%s of it", lasted)
 		}
 		_, err := refused(before, d, m.name)
@@ -56,7 +57,7 @@ func (c *cluster) denied(ctx context.Context, e *evidence) error {
 		return err
 	}
 	e.add(fromStatus, fmt.Sprintf("in %s of trying the hub dropped %s of node-c for the reason %s",
-		tryingFor, count(dropped, "packet"), noGrant), "dropped", dropped, "reason", noGrant)
+		lasted.Round(time.Millisecond), count(dropped, "packet"), noGrant), "dropped", dropped, "reason", noGrant, "seconds", seconds(lasted))
 	e.add(nodeNames[nodeB], "its web server has heard nothing of node-c", "requests", 0)
 	return c.explained(ctx, e, m, false)
 }

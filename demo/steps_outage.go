@@ -27,6 +27,7 @@ func (c *cluster) outage(ctx context.Context, e *evidence) error {
 	if err != nil {
 		return err
 	}
+	c.begun = begun.Seq
 	if begun.Count != len(c.nodes) {
 		return mismatch("a release for every node", "one for %s", count(begun.Count, "node"))
 	}

@@ -237,14 +237,7 @@ func TestR60_IdleIsAnsweredWhenNothingForbiddenCanLeave(t *testing.T) {
 		c := r.cloudly()
 		c.must(netOf(1, 3, 0, 1, 2, 1))
 		a, b, other := r.dial(0), r.dial(1), r.dial(2)
-		deaf := deafen(r, b)
-		for n := range 400 {
-			a.send(packetOf(ip(0), ip(1), 1000, n))
-			if n%50 == 0 {
-				time.Sleep(time.Millisecond)
-			}
-		}
-		settle()
+		deaf := filled(r, a, b)
 		if r.drops(policy.QueueFull) == 0 {
 			t.Fatal("the queue never filled: QUIC is not held back")
 		}
@@ -285,14 +278,7 @@ func TestR60_IdleIsNotAnsweredWhileForbiddenDatagramsDrip(t *testing.T) {
 		c := r.cloudly()
 		c.must(netOf(1, 3, 0, 1, 2, 1))
 		a, b := r.dial(0), r.dial(1)
-		deaf := deafen(r, b)
-		for n := range 400 {
-			a.send(packetOf(ip(0), ip(1), 1000, n))
-			if n%50 == 0 {
-				time.Sleep(time.Millisecond)
-			}
-		}
-		settle()
+		deaf := filled(r, a, b)
 		if got := c.apply(netOf(2, 3, 2, 1)); got != "applying 1" {
 			t.Fatalf("answered %s", got)
 		}
@@ -319,14 +305,7 @@ func TestApplyingEndsWithAMemberThatTakesNothing(t *testing.T) {
 		c := r.cloudly()
 		c.must(netOf(1, 2, 0, 1))
 		a, b := r.dial(0), r.dial(1)
-		deafen(r, b)
-		for n := range 400 {
-			a.send(packetOf(ip(0), ip(1), 1000, n))
-			if n%50 == 0 {
-				time.Sleep(time.Millisecond)
-			}
-		}
-		settle()
+		filled(r, a, b)
 		if got := c.apply(netOf(2, 2)); got != "applying 1" {
 			t.Fatalf("answered %s", got)
 		}

@@ -3,6 +3,7 @@ package hub
 import (
 	"net/netip"
 	"sync"
+	"time"
 )
 
 // deafness loses what a node sends, so that QUIC at the hub is held back.
@@ -47,3 +48,16 @@ func (d *deafness) lateOnes() int { d.mu.Lock(); defer d.mu.Unlock(); return d.l
 
 // all is how many large datagrams left.
 func (d *deafness) all() int { d.mu.Lock(); defer d.mu.Unlock(); return d.large }
+
+// filled deafens node 1 and has node 0 send it more than QUIC and the outlet hold.
+func filled(r *rig, from, to *node) *deafness {
+	d := deafen(r, to)
+	for n := range 400 {
+		from.send(packetOf(ip(0), ip(1), 1000, n))
+		if n%50 == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	settle()
+	return d
+}

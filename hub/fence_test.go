@@ -257,14 +257,7 @@ func TestR60_ASupersededConnectionIsEndedByTheApply(t *testing.T) {
 		c := r.cloudly()
 		c.must(netOf(1, 3, 0, 1, 2, 1))
 		a, b := r.dial(0), r.dial(1)
-		deaf := deafen(r, b)
-		for n := range 400 {
-			a.send(packetOf(ip(0), ip(1), 1000, n))
-			if n%50 == 0 {
-				time.Sleep(time.Millisecond)
-			}
-		}
-		settle()
+		deaf := filled(r, a, b)
 		s := r.routes[1].Load()
 		now := r.now()
 		r.Hub.mu.Lock()

@@ -209,16 +209,30 @@ func TestR54_APushUnderWayIsWithdrawn(t *testing.T) {
 // give it the slot again.
 func TestR53_R54_ALateAcknowledgementCounts(t *testing.T) {
 	c := start(t)
-	a := c.node("node-a")
-	a.Script(applying, simulate.Late(margin))
-	c.take(run{node: "node-a", windows: []window{current, opening(3 * margin)}})
+	var says gate
+	a := c.node("node-a", says.before)
+	first := c.take(run{node: "node-a", windows: []window{current}})
+	from := c.NextSeq()
+	says.shut()
 	c.lose()
 	c.waitPushes(a, 1)
-	c.back(a)
+	c.back()
+	if n := c.shown("node-a"); n.Acknowledged != nil {
+		t.Fatalf("the node's answer has passed: %+v", n)
+	}
+	says.open()
 	c.waitAcknowledged("node-a", 1)
 	if s := c.status(); !s.Attached {
 		t.Error("the relay is without Cloudly again")
 	}
+	ended, late := c.WaitEvent("renewals-release-ended", from), c.WaitEvent("renewal-acknowledged", from)
+	if late.Seq < ended.Seq {
+		t.Errorf("the acknowledgement is event %d, before the end of the release, %d", late.Seq, ended.Seq)
+	}
+	c.Eventually("the node's registration", func() error { return a.Register(c.Soon()) })
+	longer := c.compose(run{node: "node-a", first: 2, windows: []window{opening(margin)}})
+	longer.Renewals = append(first.Renewals, longer.Renewals...)
+	c.taken("the same slot, and one more", longer.AppendJSON(nil), 2)
 	c.lose()
 	c.waitPushes(a, 1, 2)
 	c.waitAcknowledged("node-a", 2)
