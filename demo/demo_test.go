@@ -56,7 +56,7 @@ func (w *watcher) Live(l Live)     { w.each(func(p Printer) { p.Live(l) }); w.on
 func (w *watcher) Close(s Summary) { w.each(func(p Printer) { p.Close(s) }) }
 
 // sources are where facts may come from.
-var sources = append([]string{fromStatus, fromEvents, fromReady, fromExplain, fromRelay, fromNodes, cloudlyName, browserName, stranger}, nodeNames...)
+var sources = append([]string{fromStatus, fromEvents, fromMetrics, fromReady, fromExplain, fromRelay, fromNodes, cloudlyName, browserName, stranger}, nodeNames...)
 
 // The whole of it, up to live traffic and the end that is asked for then: every step
 // holds and shows something, and no secret of it is shown.

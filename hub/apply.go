@@ -152,7 +152,7 @@ func (h *Hub) takeOver(next *contract.VPNNetwork, from origin, custody, number u
 	made := policy.Empty(t)
 	if next != nil {
 		var err error
-		if made, err = h.compile(t, *next, h.reckoned(*next)); err != nil {
+		if made, err = h.compile(t, *next, h.reckoned(t.Network(), *next)); err != nil {
 			h.failNetwork(from, next.Revision, err)
 			return outcome{how: networkFailed, decision: decision}
 		}
@@ -195,11 +195,11 @@ func (h *Hub) takeOver(next *contract.VPNNetwork, from origin, custody, number u
 }
 
 // reckoned is the instant from which the deadlines of a network are reckoned.
-func (h *Hub) reckoned(next contract.VPNNetwork) network.Instant {
+func (h *Hub) reckoned(held *contract.VPNNetwork, next contract.VPNNetwork) network.Instant {
 	now := h.now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.clock.At(next, now)
+	return h.clock.At(held, next, now)
 }
 
 // took notes the push of a network that is in force already: Cloudly has it still.

@@ -280,6 +280,47 @@ func TestR60_ASupersededConnectionIsEndedByTheApply(t *testing.T) {
 	})
 }
 
+// R66: revisions that forbid nothing, however often they come, cost no member its connection
+// that takes its packets slowly: each apply waits for what QUIC held by then, and for
+// nothing that came behind it.
+func TestR66_RevisionsDoNotStarveTheFence(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		c := r.cloudly()
+		c.must(netOf(1, 3, 0, 1, 2, 1))
+		a, b := r.dial(0), r.dial(1)
+		valveTo(r, b).slow(20*time.Millisecond, 0)
+		over := make(chan struct{})
+		var sending sync.WaitGroup
+		sending.Go(func() {
+			// Small ones, of which QUIC puts many in one packet and so holds more than
+			// is looked back to.
+			for n := 0; ; n++ {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				a.send(packetOf(ip(0), ip(1), 28, n))
+				if n%60 == 59 {
+					time.Sleep(20 * time.Millisecond)
+				}
+			}
+		})
+		time.Sleep(time.Second)
+		begun := time.Now()
+		for rev := int64(2); time.Since(begun) < 2*fenceWait && b.open(); rev++ {
+			c.apply(netOf(rev, 3, 0, 1, 2, 1))
+			time.Sleep(50 * time.Millisecond)
+		}
+		if !b.open() {
+			t.Errorf("closed with %v after %v", b.closed(), time.Since(begun))
+		}
+		close(over)
+		sending.Wait()
+	})
+}
+
 // slowSocket is a socket of the system that takes its time, with all that QUIC makes use
 // of.
 type slowSocket struct {
@@ -365,6 +406,13 @@ func TestCountedSocketsDoWhatTheOnesBelowCan(t *testing.T) {
 				t.Errorf("%T, %s: %v, was %v", socket, name, has(counted), has(socket))
 			}
 		}
+	}
+	// Where QUIC has no messages of the system's it uses WriteTo, of whatever socket.
+	var x written
+	to := system.LocalAddr()
+	w.of.Store(to, &x)
+	if _, err := w.counted(system).WriteTo([]byte("datagram"), to); err != nil || x.count.Load() != 1 {
+		t.Errorf("%d writes are counted, %v", x.count.Load(), err)
 	}
 	r := newLoopbackRig(t)
 	r.cloudly().must(netOf(1, 1))

@@ -76,8 +76,8 @@ func (h *handed) took(datagrams int) {
 }
 
 // wrote notes how many buffers QUIC's writer has finished, as it is read behind took.
-// fence is the last datagram that is waited for: the mark is set where it says when that
-// one is gone.
+// fence is the first datagram that is waited for, 0 for none: the mark is set where it says
+// when that one is gone.
 func (h *handed) wrote(finished, fence uint64) {
 	switch enough := fence + quicDepth; {
 	case finished-h.finished >= writerDepth:

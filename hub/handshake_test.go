@@ -254,7 +254,7 @@ func TestTheNewestConfirmedConnectionWins(t *testing.T) {
 }
 
 // Two machines with one key that dial without a pause: it is said once, one is changed for
-// the other every 5 s at most, and behind the third time not any more.
+// the other every 5 s at most.
 func TestTwoMachinesWithOneKey(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -281,13 +281,12 @@ func TestTwoMachinesWithOneKey(t *testing.T) {
 			}
 			time.Sleep(900 * time.Millisecond)
 		}
-		want := []time.Duration{0, 1 * time.Second, 6 * time.Second}
 		for i, at := range changes {
-			if i >= len(want) || at < want[i]-time.Second || at > want[i]+time.Second {
+			if i > 1 && (at-changes[i-1] < changesHeldTo-time.Second || at-changes[i-1] > changesHeldTo+2*time.Second) {
 				t.Fatalf("changed at %v", changes)
 			}
 		}
-		if len(changes) != mostChanges || len(r.eventsOf(DuplicateKey)) != 1 || !r.member(0).Alternating {
+		if len(changes) != 5 || len(r.eventsOf(DuplicateKey)) != 1 || !r.member(0).Alternating {
 			t.Errorf("changed at %v, events %q", changes, r.eventsOf(DuplicateKey))
 		}
 	})

@@ -52,8 +52,9 @@ const (
 	quicDepth = 64
 	// writerDepth is how many buffers QUIC may have begun to seal and not written: in
 	// quic-go 0.65 one that is filled, eight that wait for the writer, and the one that
-	// it writes. Each is a packet, now and then several (GSO).
-	writerDepth = 10
+	// it writes. Each is a packet, now and then several (GSO). One more, since a buffer
+	// that is written in pieces counts with its first.
+	writerDepth = 11
 	// lookedBack is how many datagrams are remembered, to tell by whether QUIC holds one
 	// that is forbidden: quicDepth, and some ten in each of 2*writerDepth buffers, where
 	// full packets are one. Where QUIC may hold more, an apply waits for them unseen.
@@ -75,13 +76,13 @@ const (
 	// changesHeldTo is how long one connection then stands at least.
 	changesHeldTo = 5 * time.Second
 	// mostChanges is how many changes are taken for two ends at whatever pace, within
-	// changesOver, after which the one that stands is held. The relay's own nodes leave
-	// the place to each other after 15 to 30 s; a node that is set up anew on another
-	// machine while the older one runs makes two changes.
+	// changesOver. The relay's own nodes leave the place to each other after 15 to 30 s; a
+	// node that is set up anew on another machine while the older one runs makes two
+	// changes.
 	mostChanges = 3
 	// changesOver is also how long a key stays named behind the last attempt of two ends.
-	// It is longer than any node waits to dial again (package node: 5 min), so that what
-	// stands is held for as long as both run.
+	// It is longer than any node waits to dial again (package node: 5 min), so that it is
+	// for as long as both run.
 	changesOver = 10 * time.Minute
 	// answerWait is how long the end that stands has to answer. QUIC sends again what is
 	// lost several times in it, at a round trip around the world. answerLook is how often
@@ -109,8 +110,9 @@ const (
 	// the wall clock can be set, and nothing tells of it.
 	lookEvery = time.Second
 	// suspendWait is how long Suspend keeps everything back if nothing follows it. An
-	// end of custody follows within a second (contract R20).
-	suspendWait = 5 * time.Second
+	// end of custody follows within a second (contract R20). Members whose echoes are
+	// not answered for 3 s take that for a path that has become narrower.
+	suspendWait = 2 * time.Second
 	// pullWait bounds one answer to the pull, pullBound the pull as a whole: a peer
 	// may ask for retries, each after a time of its own choosing.
 	pullWait  = contract.ForwardTimeout

@@ -88,7 +88,7 @@ func (h *Hub) queuedBytes() (n int) {
 	for i := range h.routes {
 		if s := h.routes[i].Load(); s != nil {
 			s.out.mu.Lock()
-			n += s.out.queue.bytes
+			n += s.out.queue.bytes + s.out.answers.bytes
 			s.out.mu.Unlock()
 		}
 	}

@@ -19,7 +19,7 @@ type handshakeEnd uint8
 
 const (
 	endConfirmed    handshakeEnd = iota
-	endHeld                      // two ends alternate with the key, and another one stands
+	endHeld                      // another one stands, and lives, or a newer one waits for its place
 	endUnknown                   // the key was never a member's
 	endWithdrawn                 // the key is no member's any more
 	endExpired                   // the member's time is over

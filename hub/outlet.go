@@ -25,14 +25,28 @@ type outlet struct {
 	answers queue
 	handed  handed
 	closed  bool
-	// fence is the last datagram that must be gone before passed is closed, which is nil
-	// while nobody waits.
-	fence  uint64
-	passed chan struct{}
+	// waits are the fences that somebody waits for, each further than the one before. Each
+	// is passed by itself, or networks that come one behind the other would keep all of them
+	// from it. None waits for longer than fenceWait: the connection is closed then.
+	waits  []waiting
 	filled uint64 // buffers that were written when QUIC's writer was last given one more
 	urged  bool   // it is to be given one more
 
 	written written // is guarded by nothing
+}
+
+// waiting is a fence that somebody waits for: passed is closed when the datagram is gone.
+type waiting struct {
+	fence  uint64
+	passed chan struct{}
+}
+
+// oldest is the fence that is passed next, 0 while nobody waits.
+func (o *outlet) oldest() uint64 {
+	if len(o.waits) == 0 {
+		return 0
+	}
+	return o.waits[0].fence
 }
 
 // offer queues a packet. It never waits.
@@ -65,19 +79,18 @@ func (o *outlet) pop() (entry, bool) {
 func (o *outlet) bar(t *policy.Table, to policy.ID, now network.Instant) <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.handed.wrote(o.written.count.Load(), o.fence)
+	o.handed.wrote(o.written.count.Load(), o.oldest())
 	fence := o.handed.fence(t, to, now)
 	if o.closed || fence == 0 {
 		return nil
 	}
-	o.fence = max(o.fence, fence)
-	if o.passed == nil {
-		o.passed = make(chan struct{})
+	if n := len(o.waits); n == 0 || o.waits[n-1].fence < fence {
+		o.waits = append(o.waits, waiting{fence, make(chan struct{})})
 		o.urged = true
 		o.written.awaited.Store(true)
 	}
 	signal(o.wake)
-	return o.passed
+	return o.waits[len(o.waits)-1].passed
 }
 
 // urge has QUIC's writer be given one more buffer, where somebody waits: what it was
@@ -85,7 +98,7 @@ func (o *outlet) bar(t *policy.Table, to policy.ID, now network.Instant) <-chan 
 func (o *outlet) urge() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.passed != nil {
+	if len(o.waits) > 0 {
 		o.urged = true
 		signal(o.wake)
 	}
@@ -95,10 +108,11 @@ func (o *outlet) urge() {
 // pushes what is waited for out of QUIC's queue, and from then on gives QUIC's writer one
 // buffer after another. The caller holds the lock.
 func (o *outlet) pushOut(written uint64) work {
+	n := len(o.waits)
 	switch {
-	case o.passed == nil:
+	case n == 0:
 		return rest
-	case o.handed.added < o.fence+quicDepth:
+	case o.handed.added < o.waits[n-1].fence+quicDepth:
 	case written == o.filled && !o.urged:
 		return rest
 	default:
@@ -125,10 +139,14 @@ func (o *outlet) trim() {
 	o.answers.trim()
 }
 
+// pass ends the waits that are over. The caller holds the lock.
 func (o *outlet) pass() {
-	if o.passed != nil {
-		close(o.passed)
-		o.passed = nil
+	for len(o.waits) > 0 && (o.closed || o.handed.gone >= o.waits[0].fence) {
+		close(o.waits[0].passed)
+		o.waits = o.waits[1:]
+	}
+	if len(o.waits) == 0 {
+		o.waits = nil
 		o.written.awaited.Store(false)
 	}
 }
@@ -153,8 +171,8 @@ func (s *session) take(done int) (e entry, w work) {
 	defer o.mu.Unlock()
 	o.handed.took(done)
 	written := o.written.count.Load()
-	o.handed.wrote(written, o.fence)
-	if o.handed.gone >= o.fence {
+	o.handed.wrote(written, o.oldest())
+	if len(o.waits) > 0 {
 		o.pass()
 	}
 	for {

@@ -197,3 +197,43 @@ func fullPair(t *testing.T, df syscall.RawConn) (r *rig, a, b *dialler) {
 	})
 	return r, a, b
 }
+
+// A hub that keeps everything back for a while, as it does when custody may be about to end
+// and nothing follows, is not taken for one behind a path that has become narrower.
+func TestSuspendMovesNobody(t *testing.T) {
+	df := searching(t)
+	for phase := range 4 {
+		bubble(t, func(t *testing.T) {
+			r, a, b := fullPair(t, df)
+			sends := func(during time.Duration) {
+				for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+					a.send(b, 1400)
+				}
+			}
+			sends(3*time.Second + time.Duration(phase)*250*time.Millisecond)
+			r.Suspend(r.upstream)
+			sends(10 * time.Second)
+			for _, n := range []*dialler{a, b} {
+				if moves := n.client.Status().Traffic.Narrowings; moves != 0 {
+					t.Errorf("phase %d: node %d moved %d times", phase, n.i, moves)
+				}
+			}
+		})
+	}
+}
+
+// What the metric says that waits is what the status says, answers of the hub included.
+func TestAnswersThatWaitAreShown(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		r.cloudly().must(netOf(1, 1))
+		r.dial(0)
+		s := r.routes[0].Load()
+		s.out.mu.Lock()
+		s.out.answers.push(entry{packet: make([]byte, 1000), from: s.seat, echo: true}, maxAnswers)
+		s.out.mu.Unlock()
+		if metric, shown := r.queuedBytes(), r.member(0).Session.QueuedBytes; metric != 1000+entryCost || shown != metric {
+			t.Errorf("metric %d, status %d", metric, shown)
+		}
+	})
+}

@@ -9,14 +9,13 @@ import "time"
 // again, however often, or lost its way, is never taken for two.
 //
 // Named is a key at whose second change within changesWithin or third within changesOver the
-// older end lived. From then on one connection stands for changesHeldTo at least, and after
-// the third change for as long as it answers. It belongs to a membership; times are
-// monotonic.
+// older end lived. From then on one connection stands for changesHeldTo at least. It does
+// not stand for longer: who dials first says nothing about whose the key is, and an end that
+// stole it is more in haste. It belongs to a membership; times are monotonic.
 type switcher struct {
 	changes  [mostChanges]time.Duration // the last ones, oldest first, after which the older end may have lived
 	count    int
 	named    bool
-	stands   bool          // no newer end takes the place of one that answers
 	attempts time.Duration // while named: the last that two ends made
 }
 
@@ -27,7 +26,7 @@ func (w *switcher) forget(now time.Duration) {
 		w.count--
 	}
 	if w.named && now-w.attempts > changesOver {
-		w.named, w.stands = false, false
+		w.named = false
 	}
 }
 
@@ -54,8 +53,7 @@ func (w *switcher) attempt(now time.Duration, lives bool) (takes, duplicate bool
 		held := w.named && w.count > 0 && now-w.changes[w.count-1] < changesHeldTo
 		duplicate, w.named = !w.named, true
 		w.attempts = now
-		w.stands = w.stands || w.count == mostChanges
-		if held || w.stands {
+		if held {
 			return false, duplicate
 		}
 	}

@@ -130,6 +130,31 @@ func TestR65_ARegistrationTrustsTheClock(t *testing.T) {
 	})
 }
 
+// R65: a clock that ran ahead while one network came, and was put right, keeps nobody out
+// whom Cloudly renews, whatever it has granted to others.
+func TestR65_AClockThatRanAheadKeepsNobodyOut(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t)
+		c := r.cloudly()
+		grants := func(rev, until int64) {
+			x := netOf(rev, 2, 0, 1)
+			x.Nodes[0].ExpiresAt = networktest.Admitted + until
+			x.Nodes[1].ExpiresAt = networktest.Admitted + 24*time.Hour.Milliseconds()
+			c.must(x)
+		}
+		grants(1, time.Hour.Milliseconds())
+		r.step(2 * time.Hour)
+		grants(2, time.Hour.Milliseconds())
+		time.Sleep(2 * time.Second)
+		r.step(-2 * time.Hour)
+		time.Sleep(30 * time.Minute)
+		grants(3, 2*time.Hour.Milliseconds())
+		if r.member(0).Expired {
+			t.Error("it is kept out though Cloudly has renewed it")
+		}
+	})
+}
+
 // Who is a member says the network in force when its message has come, not the one when it
 // began to come.
 func TestAMemberThatIsNamedWhileItsMessageComes(t *testing.T) {

@@ -80,6 +80,13 @@ func (c countedUDP) WriteMsgUDP(b, oob []byte, to *net.UDPAddr) (n, oobn int, er
 	return n, oobn, err
 }
 
+// WriteTo is what QUIC uses where it has no messages of the system's.
+func (c countedUDP) WriteTo(b []byte, to net.Addr) (n int, err error) {
+	n, err = c.udpSocket.WriteTo(b, to)
+	c.writes.finished(b, to, err)
+	return n, err
+}
+
 type countedConn struct {
 	net.PacketConn
 	writes *writes
