@@ -13,9 +13,9 @@
 // for as long as its membership: no change of grants, prefixes or expiry cuts it.
 //
 // A key that two ends use is named within 65 s of the start of the second, where both are
-// the relay's own nodes, and then one of them keeps the place for as long as it answers. A
-// node that was killed or has moved is never taken for two: whoever stands is asked first
-// (switcher.go; docs/tunnel.md, section 10).
+// the relay's own nodes, and one is changed for the other every 5 s at most. A node that was
+// killed or has moved is never taken for two: whoever stands is asked first (switcher.go;
+// docs/tunnel.md, section 10).
 //
 // A packet is judged by one network when it comes, and again when it leaves: by
 // another network if there is one by then, and by both clocks. So what waits in a
