@@ -54,7 +54,7 @@ func (h *Hub) serve(conn *quic.Conn) {
 	confirmed.Store(s)
 	parts.Go(func() { h.guarded(conn, s.send) })
 	s.tellSize()
-	s.listen(control)
+	h.guarded(conn, func() { s.listen(control) })
 	h.left(s)
 }
 
