@@ -73,6 +73,7 @@ func start(t *testing.T, options ...rig.Option) *cluster {
 		t: t, keys: map[string]node.PrivateKey{}, seed: seedOf(t), path: mild}
 	c.network = contract.VPNNetwork{AuthorityID: authority, ControlPrefix: control}
 	c.WaitReady()
+	c.waitEmptied(1) // or the answer to the relay's pull takes away what is pushed meanwhile
 	return c
 }
 
