@@ -30,6 +30,7 @@ type tap struct {
 
 	mu     sync.Mutex
 	queue  [][]byte
+	last   []byte // the last short header that came
 	from   net.Addr
 	handed uint64 // short headers handed to QUIC
 	deaf   bool
@@ -41,8 +42,12 @@ type tap struct {
 	once   sync.Once
 }
 
-// tapRoom is how many datagrams wait at a pace. More are lost, as in a router.
-const tapRoom = 64
+// tapRoom is how many datagrams wait at a pace. More are lost, as in a router, but for those
+// of no more bytes than tapSmall: how a connection was closed is told once.
+const (
+	tapRoom  = 64
+	tapSmall = 200
+)
 
 const (
 	doneWith = iota // by QUIC
@@ -74,11 +79,19 @@ func (t *tap) came(datagram []byte, from net.Addr) {
 	defer t.mu.Unlock()
 	switch {
 	case t.mark != nil && bytes.Equal(datagram, t.mark):
+		if t.last != nil {
+			// Once more: QUIC tells of a packet before it takes what is in it, and has taken
+			// it when it has found that the next one is the same.
+			t.queue = append(t.queue, t.last)
+		}
 		t.mark, t.gate = nil, len(t.queue)
 		close(t.marked)
-	case t.pace.Load() > 0 && len(t.queue) >= tapRoom:
+	case t.pace.Load() > 0 && len(t.queue) >= tapRoom && len(datagram) > tapSmall:
 	default:
 		t.queue, t.from = append(t.queue, datagram), from
+		if datagram[0] < 0x80 {
+			t.last = datagram
+		}
 	}
 	t.wake()
 }
