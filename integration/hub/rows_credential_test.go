@@ -125,7 +125,6 @@ func TestR43_AMarkedKeyIsCarriedAndForgotten(t *testing.T) {
 		t.Error("a refusal was taken for an answer")
 	}
 	c.AssertNoMarkers()
-	c.wantForgotten("the key of a refusal", key, p)
 }
 
 // answerOf is the body of Cloudly's one answer to the credential's method.
