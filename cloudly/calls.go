@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"serve.zone/relay/contract"
@@ -165,15 +164,7 @@ func (s *Session) sendRegistration(a *attempt, request contract.RelayRegistratio
 func (s *Session) call(ctx context.Context, a *attempt, method string, request []byte, hear func(*typedsocket.RemoteError)) (*typedsocket.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, callBound)
 	defer cancel()
-	var read atomic.Pointer[typedsocket.RemoteError]
-	answer, err := a.sock.Call(ctx, method, request, typedsocket.CallOptions{Timeout: callWait, Erase: true,
-		Refused: func(refused *typedsocket.RemoteError) {
-			read.Store(refused)
-			hear(refused)
-		}})
-	if refused := read.Load(); err != nil && refused != nil {
-		err = refused // also when the wait for it had just ended
-	}
+	answer, err := a.sock.Call(ctx, method, request, typedsocket.CallOptions{Timeout: callWait, Erase: true, Refused: hear})
 	if err != nil {
 		return nil, fmt.Errorf("cloudly: %w", err)
 	}

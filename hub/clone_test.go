@@ -18,17 +18,24 @@ func (d *dialler) up() bool {
 	return d.client.Status().State == realnode.StateUp && strings.HasPrefix(d.r.member(d.i).Session.Address, d.at+":")
 }
 
+// newLoneNode makes a hub whose one member is there for a day, and runs it.
+func newLoneNode(t *testing.T) (*rig, *dialler) {
+	t.Helper()
+	r := newRig(t)
+	x := netOf(1, 1)
+	x.Nodes[0].ExpiresAt += 24 * time.Hour.Milliseconds()
+	r.cloudly().must(x)
+	a := r.runs(0)
+	a.comesUp(time.Second)
+	return r, a
+}
+
 // Two machines with one credential that run the relay's own node leave the place to each
 // other at a slow pace, with tunnels that stand for long between. The key is named all the
 // same, once, and for as long as both run; when one stops the other one has the place.
 func TestACloneOfTheRelaysOwnNodeIsNamed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		r := newRig(t)
-		x := netOf(1, 1)
-		x.Nodes[0].ExpiresAt += 24 * time.Hour.Milliseconds()
-		r.cloudly().must(x)
-		a := r.runs(0)
-		a.comesUp(time.Second)
+		r, a := newLoneNode(t)
 		b := r.runsAt(0, "198.51.100.200")
 		r.until("the key is named", namedIn, func() bool { return len(r.eventsOf(DuplicateKey)) == 1 })
 		if m := r.member(0); !m.Alternating || m.Sessions != 1+mostChanges {
@@ -53,12 +60,7 @@ func TestACloneOfTheRelaysOwnNodeIsNamed(t *testing.T) {
 // and does not keep the honest node out.
 func TestAThiefInHasteKeepsNobodyOut(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		r := newRig(t)
-		x := netOf(1, 1)
-		x.Nodes[0].ExpiresAt += 24 * time.Hour.Milliseconds()
-		r.cloudly().must(x)
-		a := r.runs(0)
-		a.comesUp(time.Second)
+		r, a := newLoneNode(t)
 		time.Sleep(time.Hour)
 		dial := func() *node {
 			n, err := r.dialIt(0, func(d *dialling) { d.from = "198.51.100.250:0" })

@@ -1,5 +1,7 @@
 package queue
 
+import "slices"
+
 // fifo is a first-in first-out list of frames that counts their memory.
 type fifo struct {
 	items []Item
@@ -24,19 +26,14 @@ func (f *fifo) push(item Item) {
 
 // withdraw takes an owner's item out from between the others.
 func (f *fifo) withdraw(owner any) (Item, bool) {
-	for i := f.head; i < len(f.items); i++ {
-		item := f.items[i]
-		if item.Owner != owner {
-			continue
-		}
-		last := len(f.items) - 1
-		copy(f.items[i:], f.items[i+1:])
-		f.items[last] = Item{}
-		f.items = f.items[:last]
-		f.bytes -= item.Buf.Size()
-		return item, true
+	i := slices.IndexFunc(f.items[f.head:], func(item Item) bool { return item.Owner == owner })
+	if i < 0 {
+		return Item{}, false
 	}
-	return Item{}, false
+	item := f.items[f.head+i]
+	f.items = slices.Delete(f.items, f.head+i, f.head+i+1)
+	f.bytes -= item.Buf.Size()
+	return item, true
 }
 
 func (f *fifo) pop() Item {
